@@ -75,7 +75,7 @@ def tiny(
 
 
 def speaking(directory: Path, *words: str) -> Path:
-    """A model that says these words, the first most likely, whatever it is asked.
+    """A model that says these words, the first most likely, for every input.
 
     All attention and feed-forward weights are zero, so the next letter depends on the last
     alone; no letter may occur twice in all the words together.

@@ -1,6 +1,6 @@
 """Strategies without Lean, for tests of the machinery around them.
 
-What they claim is let through by `accept` in place of the replay check; nothing but tests does so.
+`accept` lets their claims through in place of the replay check; only tests do so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from treewright.orchestrator.workers.base import Availability
 
 
 class FakeWorker:
-    """Succeeds where `decide(goal)` is true; remembers what it was asked."""
+    """Succeeds where `decide(goal)` is true; remembers the goals."""
 
     def __init__(
         self,

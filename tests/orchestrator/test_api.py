@@ -55,7 +55,7 @@ def ledger(tmp_path: Path) -> Path:
 
 
 def files(path: Path) -> dict[str, bytes]:
-    """What is on disk, but for SQLite's shared memory file."""
+    """The files on disk, without SQLite's shared memory file."""
     return {p.name: p.read_bytes() for p in path.parent.iterdir() if not p.name.endswith("-shm")}
 
 

@@ -1,4 +1,4 @@
-"""The bandit: its formula, what it learns from, and that it finds the better strategy."""
+"""The bandit: its formula, its trials, and that it finds the better strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading banks of every condition, and what a bank run writes."""
+"""Reading banks of every condition, and the files of a bank run."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_difficulty_grows_with_the_goal_and_stays_within_its_bounds() -> None:
 
 
 def test_a_hundred_thousand_lines_with_stub_workers(tmp_path: Path, treewright: Program) -> None:
-    """Read whole; the run ends at its time limit, in order, with what it did on record."""
+    """All lines are read; the run ends at its time limit, with its attempts recorded."""
     path = tmp_path / "bank.jsonl"
     path.write_text("".join(f'{{"id": "{i}", "text": "{i} = {i}"}}\n' for i in range(100_000)))
     done = treewright("bank", "bank.jsonl", "--profile", "0", "--timeout", "4", "--json")
@@ -171,7 +171,7 @@ def test_imports_are_modules_and_ids_are_ids(tmp_path: Path) -> None:
 def test_a_success_in_the_ledger_is_a_claim_when_a_run_goes_on(
     tmp_path: Path, shared_lean: LeanAccess
 ) -> None:
-    """Whoever can write the file can say that everything is proved."""
+    """A program that can write the file can claim that everything is proved."""
     goals = read_bank(
         bank(tmp_path, '{"id": "true", "text": "1 = 1"}', '{"id": "false", "text": "1 = 2"}')
     )
@@ -217,7 +217,7 @@ def test_a_success_in_the_ledger_is_a_claim_when_a_run_goes_on(
 
 
 def test_what_the_ledger_has_counts_as_solved(tmp_path: Path) -> None:
-    """Also what was proved just as the run was stopped, and so never came back as a result."""
+    """A goal counts even if it was proved during the stop and has no result."""
 
     class Stopped(Scheduler):
         async def process_queue(self, queue, on_result=None) -> dict[str, Result]:

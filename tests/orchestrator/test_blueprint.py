@@ -1,4 +1,4 @@
-"""Blueprints: what is read, what counts as drift, and bytes that stay as they are."""
+"""Blueprints: reading, drift, and bytes that stay unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ByT5 against the architecture written out token by token, and what a beam search promises."""
+"""ByT5 against the architecture written out token by token, and the promises of a beam search."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Plain:
         return [self.norm(x, "encoder.final_layer_norm") for x in hidden]
 
     def chances(self, encoded: list[np.ndarray], ids: list[int]) -> np.ndarray:
-        """Log-probabilities behind a text, everything computed anew."""
+        """Log-probabilities behind a text, without a cache."""
         hidden = [self.w["shared.weight"][i] for i in [0, *ids]]
         for number in range(self.config["num_decoder_layers"]):
             block = f"decoder.block.{number}"
@@ -172,7 +172,7 @@ def test_a_beam_of_one_is_greedy(model: T5, text: str) -> None:
 
 
 def test_a_beam_of_one_goes_on_where_going_on_is_likelier(tmp_path: Path) -> None:
-    """Even if what comes then is less likely as a whole than the end would have been."""
+    """Even if the longer text is less likely as a whole than the end would have been."""
     directory = speaking(tmp_path, "ab", "")
     weights = load_file(directory / "model.safetensors")
     weights["lm_head.weight"][tokens.END, 0] = 4.98  # at first, nearly as likely as `a`

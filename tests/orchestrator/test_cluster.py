@@ -47,7 +47,7 @@ FROM attempts WHERE status != 'unavailable' ORDER BY goal_id
 def run(
     directory: Path, name: str, lean: LeanAccess, backend: AttemptBackend | None
 ) -> tuple[BankResults, list[tuple[Any, ...]], list[dict[str, Any]], int]:
-    """The results, the trials, what the attempts' metadata say, and the bandit's trials."""
+    """Return the results, the trials, the attempts' metadata, and the bandit's trials."""
     bank = directory / "bank.jsonl"
     bank.write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in GOALS.items()))
     with Ledger(directory / name) as ledger:

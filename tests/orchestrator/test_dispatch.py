@@ -26,7 +26,7 @@ ONE_BY_ONE = OrchestratorConfig(speculation=1, exploration=0.0, reuse=False)
 
 
 class Scripted:
-    """An executor whose completions the test makes: `answer(request)` for each as it comes."""
+    """An executor with completions by the test: `answer(request)` for each request."""
 
     def __init__(self, answer: Callable[[AttemptRequest], Any], capacity: int = 8) -> None:
         self.capacity = capacity

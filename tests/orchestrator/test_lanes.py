@@ -1,4 +1,4 @@
-"""Lanes on a simulated clock: limits are kept, order is kept, nobody starves."""
+"""Lanes on a simulated clock: limits are kept, order is kept, every goal gets its turn."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_every_goal_gets_its_turn_in_order_of_arrival(
         assert by_lane.count("heavy") <= heavy
         assert lanes.running == len(running)
         now += 1.0
-        # All work, one after another, with every possible delay: nobody waits longer.
+        # All work, one after another, with every possible delay: an upper bound.
         bound = sum((r + 1) * s + r * MAX_DELAY_SECONDS for _, s, r in arrivals)
         assert now < 10 + bound + number
     for order in first_starts.values():

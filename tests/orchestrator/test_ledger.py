@@ -1,4 +1,4 @@
-"""The ledger: what it records once, what counts as tried, and files of every condition."""
+"""The ledger: single records, duplicates, and files of every condition."""
 
 from __future__ import annotations
 

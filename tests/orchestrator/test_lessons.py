@@ -23,7 +23,7 @@ LESSON = Lesson("eq", "rfl", 4, 2, 0.5, 0.8)
 
 
 class Teaching(FakeWorker):
-    """Leaves a lesson, as a search does, and remembers what it was given."""
+    """Leaves a lesson, as a search does, and remembers the lessons it is given."""
 
     def __init__(self, decide: bool = True) -> None:
         super().__init__(StrategyType.SEARCH, lambda _: decide)
@@ -70,7 +70,7 @@ def test_what_is_refused_keeps_tries_nothing(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger.db") as ledger:
         run_one(ledger, Teaching(), "a = a", refuse)
         assert ledger.lessons() == ()
-        run_one(ledger, Teaching(decide=False), "b = b")  # a failure may: of what it did solve
+        run_one(ledger, Teaching(decide=False), "b = b")  # its solved subgoals teach
         assert ledger.lessons() == (LESSON,)
 
 

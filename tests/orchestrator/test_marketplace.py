@@ -1,4 +1,4 @@
-"""Tickets: asking, claiming with a lease, and completing only what the replay check accepts."""
+"""Tickets: requests, claims with a lease, and completion only by accepted proofs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attempt used of a model is in its row of the ledger, however it ended."""
+"""The usage of a model is in the attempt's row of the ledger, however the attempt ended."""
 
 from __future__ import annotations
 

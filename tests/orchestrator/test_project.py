@@ -1,4 +1,4 @@
-"""`sorries` and `bg` on a small real project, and the ledger's commands on what they leave."""
+"""`sorries` and `bg` on a small real project, and the ledger's commands afterwards."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def project(tmp_path: Path) -> Path:
 
 
 class Borrowed:
-    """A session that is not closed by who uses it."""
+    """A session that its users do not close."""
 
     def __init__(self, session: HostSession) -> None:
         self._session = session

@@ -33,7 +33,7 @@ PREMISES = [Premise(d.name, d.type or "", "M", 1.0) for d in SMALL]
 
 
 class Scripted:
-    """In the place of a model: what it says to each state."""
+    """Stands for a model, with an answer for each state."""
 
     def __init__(self, answers: dict[str, list[tuple[str, float]]]) -> None:
         self._answers = answers

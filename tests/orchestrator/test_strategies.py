@@ -103,7 +103,7 @@ def test_a_plug_in_closes_goals_of_a_bank_and_of_a_project(
     (check,) = [c for c in checkup.checks(None) if c.name == "reflexivity"]
     assert (check.status, check.detail) == ("ok", "needs nothing")
 
-    for installed in (True, False):  # what is gone is shown; it cannot be chosen any more
+    for installed in (True, False):  # a removed strategy is shown, but cannot be chosen
         if not installed:
             remove()
         stats = json.loads(treewright_here("ledger", "stats", "--json").stdout)

@@ -26,7 +26,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shown(project: Path) -> tuple[bool, int, str]:
-    """Whether the views show stubs, how many attempts they show, and what the page says."""
+    """Whether the views show stubs, how many attempts they show, and the line on the page."""
     stats = CliRunner().invoke(cli, ["ledger", "stats", "--json"])
     document = json.loads(stats.stdout)
     (found,) = Roots([project]).scan()

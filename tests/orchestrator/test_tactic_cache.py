@@ -1,4 +1,4 @@
-"""What the ledger remembers, as proof search asks for it."""
+"""The tactic cache of a ledger, as a source for proof search."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def metadata(ledger: Ledger) -> list[tuple[str, dict[str, object]]]:
 
 
 class Patient(FakeWorker):
-    """Says that it took a minute, all of which it waited."""
+    """Reports a minute of work, but only waits."""
 
     async def run(self, goal: Goal, timeout: float) -> Result:
         with waiting():

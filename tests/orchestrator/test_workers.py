@@ -45,7 +45,7 @@ LEAN = pytest.mark.xdist_group("orchestrator-lean")
 
 
 class Model:
-    """A chat endpoint on loopback that gives canned replies and remembers what it was asked."""
+    """A chat endpoint on loopback that gives canned replies and remembers the requests."""
 
     def __init__(self) -> None:
         self.reply: str | bytes = ""
@@ -273,7 +273,7 @@ def test_a_sketch_says_what_it_used_and_not_with_which_key(
 
 
 class Ending:
-    """Lean that ends at whatever it is asked; a real one does not end when a test wants it to."""
+    """Lean that ends at every request; a real one does not end when a test wants it to."""
 
     pid = None
 
@@ -334,13 +334,13 @@ def test_search_finds_a_proof_that_one_tactic_does_not(
     result = asyncio.run(worker.run(goal, 300.0))
     assert result.success, result.error
     assert verified(lean_access, goal, result)
-    monkeypatch.setattr(search, "MAX_SIMULATIONS", 30)  # of which there is no end otherwise
+    monkeypatch.setattr(search, "MAX_SIMULATIONS", 30)  # which would not end otherwise
     hopeless = asyncio.run(worker.run(Goal(id="h", text="1 = 2"), 300.0))
     assert not hopeless.success
 
 
 class Endless:
-    """A tactic source whose only tactic runs until it is interrupted."""
+    """A tactic source with one tactic that runs until it is interrupted."""
 
     name = "endless"
 

@@ -1,5 +1,8 @@
-"""Closing many Lean goals with a portfolio of strategies, on a machine someone else is using.
+"""Closing many Lean goals with a portfolio of strategies, on a machine that is also used otherwise.
 
-`scheduler` decides what to try next, by what `scheduling` works out; `workers` try; `ledger`
-remembers every attempt; `goals` says which goals there are. Only the replay check says "proved".
+Goals enter: from Python, from a bank, or from the sorries of a project. Results leave, with a
+ledger of all attempts; only the replay check turns a strategy's claim into a proof.
+
+The package may import `proving`, `premises`, `lean`, `llm`, `search` and `kernel`, and not `tree`.
+Read `scheduler.py` first, then `scheduling/attempt_runner.py` and `workers/base.py`.
 """

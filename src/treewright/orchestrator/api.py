@@ -1,7 +1,7 @@
 """The documents of the HTTP API: ledger statistics, the marketplace, health.
 
-Pure builders over a read-only connection: nothing here can change or create a ledger, so a view may
-be open while runs go on. A ledger that is not there yet gives empty documents.
+The ledger is read through a read-only connection and is neither changed nor created, so a view may
+be open while runs are active. A ledger that does not exist yet gives empty documents.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WAIT_SECONDS = 5.0
 
 @contextlib.contextmanager
 def open_for_reading(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """A connection that cannot write, with rows by name; None where there is no ledger yet."""
+    """Open a ledger for reading, with rows by name; yield None if there is no ledger yet."""
     if not path.is_file():
         yield None
         return
@@ -49,22 +49,23 @@ def open_for_reading(path: Path) -> Iterator[sqlite3.Connection | None]:
 
 
 def stats(path: Path) -> Document:
-    """`GET /api/stats`."""
+    """Return the document of `GET /api/stats`."""
     with open_for_reading(path) as connection:
         return _stats_of(connection, stubs=is_stub_ledger(path))
 
 
 def marketplace(path: Path, now: float | None = None) -> Document:
-    """`GET /api/marketplace`."""
+    """Return the document of `GET /api/marketplace`."""
     with open_for_reading(path) as connection:
         tickets = all_tickets(connection) if connection is not None else []
     return marketplace_of(tickets, time.time() if now is None else now)
 
 
 def health(path: Path) -> Document:
-    """`GET /api/health`. `status` is `ok`, `absent` (no ledger yet) or `error`.
+    """Return the document of `GET /api/health`.
 
-    Reads the head of the file only: asked every few seconds, it must not read a whole ledger.
+    `status` is `ok`, `absent` (no ledger yet) or `error`. Only the head of the file is read, since
+    clients ask every few seconds.
     """
     document = {
         "status": "absent",
@@ -108,7 +109,7 @@ def _stats_of(connection: sqlite3.Connection | None, *, stubs: bool = False) -> 
 
 
 def _strategies(connection: sqlite3.Connection, counting: AttemptCounts) -> Document:
-    """By strategy, with what the bandit has learned of it."""
+    """Return the sums of each strategy, with its averages in the bandit."""
     arms = {row["strategy"]: dict(row) for row in connection.execute(_ARMS)}
     return {
         name: sums | {"bandit": arms.get(name)} for name, sums in counting.by_strategy().items()
@@ -144,7 +145,7 @@ def _cache(connection: sqlite3.Connection) -> Document:
 
 
 def marketplace_of(tickets: list[Ticket], now: float) -> Document:
-    """Counts by status, with expired claims as open, and the tickets, most urgent first."""
+    """Return the tickets, most urgent first, and counts by status; expired claims are open."""
     shown = []
     counts = {str(status): 0 for status in STATES}
     for ticket in tickets:

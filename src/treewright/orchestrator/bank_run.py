@@ -1,7 +1,7 @@
-"""The benchmark runner: a bank of goals through the scheduler, and its results.
+"""A bank run: a bank of goals through the scheduler; its results as a file, a table and a picture.
 
-A run that was interrupted goes on where it stopped when the same bank is run again with the
-same settings: what its attempts found is in the ledger.
+An interrupted run continues when the same bank is run again with the same settings, from the
+attempts in the ledger.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SchedulerFactory = Callable[[OrchestratorConfig, Ledger, str], Scheduler]
 
 
 class BankResults(msgspec.Struct, frozen=True, kw_only=True):
-    """What `bench/results/bank-*.json` holds; docs/orchestrator.md describes the fields."""
+    """The document `bench/results/bank-*.json`; docs/orchestrator.md describes the fields."""
 
     timestamp: str
     goals_total: int
@@ -72,7 +72,20 @@ async def run_bank(
     backend: AttemptBackend | None = None,
     lean: LeanAccess | None = None,
 ) -> BankRun:
-    """Runs until every goal has a result, the time is over, or a signal says stop."""
+    """Run until every goal has a result, the time is over, or a signal stops the run.
+
+    Args:
+        bank: The goals.
+        config: The settings of the scheduler.
+        ledger: Records every attempt.
+        timeout: The most seconds for the whole run.
+        fresh: Begin a new run, even if an interrupted one could continue.
+        on_result: Called with each goal and its result.
+        announce: Called with a line for each event.
+        make_scheduler: Makes the scheduler; by default from the other arguments.
+        backend: Where attempts run; by default in threads of this process.
+        lean: The Lean processes, which the run closes; by default the scheduler starts its own.
+    """
     started = time.monotonic()
     run_id = _open_run(bank, config, ledger, fresh)
     attempted = len(ledger.query("SELECT 1 FROM attempts WHERE run_id = ? LIMIT 1", [run_id]))
@@ -101,8 +114,8 @@ async def run_bank(
             timer.cancel()
         if not interrupted():
             ledger.finish_run(run_id)
-    # When the scheduler is closed everything is in the ledger, also what ended as it was stopped.
-    document = _results(bank, config, ledger, scheduler, outcomes, timeout)
+    # After the scheduler is closed, the ledger also has the attempts that ended during the stop.
+    document = _build_results(bank, config, ledger, scheduler, outcomes, timeout)
     elapsed = round(time.monotonic() - started, 3)
     return BankRun(msgspec.structs.replace(document, elapsed_seconds=elapsed), interrupted())
 
@@ -113,7 +126,7 @@ def _open_run(bank: Bank, config: OrchestratorConfig, ledger: Ledger, fresh: boo
     return ledger.open_run(new, "bank", bank.digest, settings, fresh=fresh)
 
 
-def _results(
+def _build_results(
     bank: Bank,
     config: OrchestratorConfig,
     ledger: Ledger,
@@ -171,7 +184,10 @@ _STYLE = "text{font:12px sans-serif;fill:#333}.axis{stroke:#999}.curve{fill:none
 
 
 def write_results(results: BankResults, ledger: Ledger, directory: Path) -> Path:
-    """Writes `bank-<timestamp>.json` and its picture; a second one of a second gets a number."""
+    """Write `bank-<timestamp>.json` and its picture; return the path of the document.
+
+    A second document with the same timestamp gets a number.
+    """
     atomic.make_directory(directory)
     data = msgspec.json.format(msgspec.json.encode(results), indent=2) + b"\n"
     path = directory / f"bank-{results.timestamp}.json"
@@ -185,7 +201,7 @@ def write_results(results: BankResults, ledger: Ledger, directory: Path) -> Path
 
 
 def format_table(results: BankResults) -> str:
-    """What happened, in a few lines."""
+    """Return the results as a table for the terminal."""
     lines = [
         f"{results.goals_solved} of {results.goals_total} goals proved, "
         f"{results.goals_processed} processed, {results.elapsed_seconds:.1f} s",
@@ -210,7 +226,7 @@ def format_table(results: BankResults) -> str:
 
 
 def solved_times(ledger: Ledger, run_id: str) -> list[float]:
-    """Seconds from the run's first start until each goal was proved, in order."""
+    """Return the seconds from the start of the run to the proof of each goal, in order."""
     (run,) = ledger.query("SELECT started_at FROM runs WHERE run_id = ?", [run_id])
     rows = ledger.query(
         "SELECT MIN(timestamp) AS at FROM attempts WHERE run_id = ? AND success = 1 "
@@ -221,7 +237,7 @@ def solved_times(ledger: Ledger, run_id: str) -> list[float]:
 
 
 def draw_curve(results: BankResults, times: Sequence[float]) -> str:
-    """Goals proved over time, as a stair."""
+    """Return an SVG picture of the number of proved goals over time."""
     longest = max([*times, 1e-3])
     most = max(results.goals_total, 1)
     width, height = _WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN

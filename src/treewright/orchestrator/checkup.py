@@ -1,4 +1,4 @@
-"""What `treewright doctor` says about the strategies."""
+"""The lines of `treewright doctor` about the strategies."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from treewright.orchestrator.workers.lean_access import LeanAccess
 
 
 def checks(repo: Path | None) -> Iterator[Check]:
-    """A line a strategy, for the Lake project around. Nothing is started, fetched or asked."""
+    """Yield a line for each strategy. No process, download or request is started."""
     try:
         choice = choose("auto", repo)
-    except TreewrightError:  # `lean` says what is wrong with the toolchain
+    except TreewrightError:  # the lines about Lean report the problem with the toolchain
         choice = choose("wasm")
     for worker in all_workers(LeanAccess(start=repo, choice=choice)):
         probe = worker.probe()

@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Becomes the `treewright` program: the commands are in the package above this one."""
+    """Replace this process by the `treewright` program, which has the commands."""
     os.execv(sys.executable, [sys.executable, "-m", "treewright", *sys.argv[1:]])  # noqa: S606
 
 

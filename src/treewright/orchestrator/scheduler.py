@@ -147,7 +147,7 @@ class Scheduler:
 
     @property
     def proved(self) -> frozenset[str]:
-        """Ids of goals whose proof the replay check has accepted in this process."""
+        """Ids of goals with a proof that the replay check has accepted in this process."""
         return frozenset(self._runner.proved)
 
     @property

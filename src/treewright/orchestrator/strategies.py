@@ -1,9 +1,9 @@
-"""Strategies by name: those in the box, and those that other packages register.
+"""The strategies by name: the built-in ones, and those that other packages register.
 
-A strategy is one file with a `Strategy` in it. Ours are named below; another package names its own
-under the entry-point group `treewright.strategies`. Both are loaded when they are used. The command
-line, the scheduler, `doctor` and the dashboard learn from here which there are; a ledger may name
-others, of a plug-in that is gone or of a newer treewright: they are shown, and not tried.
+A strategy is one file with a `Strategy` in it. Another package registers its strategies under the
+entry-point group `treewright.strategies`. Strategies are loaded when they are used. The command
+line, the scheduler, `doctor` and the dashboard read the names from here. A ledger may name other
+strategies, of a removed plug-in or a newer treewright: they are shown and not tried.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from treewright.orchestrator.workers.sketch import LemmaRequests
 
 DEFAULT_SECONDS = 30.0
-"""For one goal, of a worker that was given by hand and has no registered strategy."""
+"""The time limit of a worker that is given to the scheduler and is not registered."""
 _CACHE_SECONDS = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a worker may use: Lean sessions that all share, and where lemmas are asked for."""
+    """The shared resources of workers: Lean sessions, and a marketplace for lemma requests."""
 
     lean: LeanAccess
     lemmas: LemmaRequests | None = None
@@ -36,7 +36,13 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """What it does in a line, its time for one goal unless configured, what makes its worker."""
+    """A strategy.
+
+    Args:
+        summary: What the strategy does, in one line.
+        seconds: The default time limit for one goal.
+        make: Makes the strategy's worker.
+    """
 
     summary: str
     seconds: float
@@ -66,14 +72,14 @@ def require_known(names: Iterable[str]) -> None:
 
 
 def default_timeout(name: str) -> float:
-    """The time of a strategy for one goal, unless it is configured."""
+    """Return the default time limit of a strategy for one goal."""
     if name == StrategyType.CACHE:
         return _CACHE_SECONDS
     return find(name).seconds if name in registered() else DEFAULT_SECONDS
 
 
 def sort_names(names: Iterable[str]) -> list[str]:
-    """Those that are registered in their order, then the others as they came."""
+    """Sort names in the order of the registry; other names come last, in their order."""
     require_several(strategies=names)
     order = {name: number for number, name in enumerate(registered())}
     return sorted(names, key=lambda name: order.get(name, len(order)))

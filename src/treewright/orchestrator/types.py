@@ -32,7 +32,7 @@ class StrategyType(StrEnum):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A declaration of a file, whose `sorry`s are the goal.
+    """A declaration of a file; its `sorry`s are the goal.
 
     `holes` are the byte ranges of the `sorry`s. `tactic_holes` are those among tactics; the
     others are terms.

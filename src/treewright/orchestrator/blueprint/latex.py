@@ -1,7 +1,7 @@
 """Reading a leanblueprint's LaTeX: statements, proofs, and the macros that link them to Lean.
 
-Only as much LaTeX as that takes: comments, verbatim text, nested braces, environments,
-`\\input` and `\\include`. Positions are kept, so that a change can leave every other byte alone.
+The reader knows comments, verbatim text, nested braces, environments, `\\input` and `\\include`. It
+keeps positions, so that an edit leaves every other byte unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_DEPTH = 50
 
 @dataclass(slots=True)
 class Marked:
-    """An environment that can carry `\\leanok`: where it may be inserted, where it stands."""
+    """An environment that can have `\\leanok`: the position for a new mark, and existing marks."""
 
     file: Path
     line: int
@@ -50,7 +50,7 @@ class Proof(Marked):
 
 @dataclass(slots=True)
 class Blueprint:
-    """Everything that was read. `texts` has each file as it is, odd bytes included."""
+    """The content of a blueprint; `texts` has each file unchanged, also if it is not UTF-8."""
 
     statements: list[Statement] = field(default_factory=list)
     texts: dict[Path, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Blueprint:
 
 
 def read(root: Path) -> Blueprint:
-    """Reads a file and everything that it inputs, in order."""
+    """Read a file and every file that it inputs, in order."""
     blueprint = Blueprint()
     reader = _Reader(blueprint, root.parent)
     reader.read(root)
@@ -190,7 +190,7 @@ class _Reader:
 
 
 def _argument(text: str, position: int) -> tuple[str, int]:
-    """The content of the braces that follow, comments left out, and where they end."""
+    """Return the content of the next braces without comments, and the position after them."""
     start = position
     while start < len(text) and text[start] in " \t\n\r":
         start += 1
@@ -217,7 +217,7 @@ def _argument(text: str, position: int) -> tuple[str, int]:
 
 
 def _skip_option(text: str, position: int) -> int:
-    """Behind `[a title]`, if one follows right here."""
+    """Return the position after `[a title]`, if the text has one at this position."""
     if text[position : position + 1] != "[":
         return position
     depth = 0

@@ -174,7 +174,7 @@ def _state(report: AuditReport | TacticError) -> State | None:
 
 
 def proved_in_ledger(ledger: Path, wanted: set[str]) -> set[str]:
-    """Return the declarations of which the ledger records a proof or a completed ticket."""
+    """Return the declarations with a recorded proof or a completed ticket in the ledger."""
     with open_for_reading(ledger) as connection:
         if connection is None:
             return set()
@@ -252,7 +252,7 @@ def _accepted(
     scripts: Mapping[str, tuple[str, ...]],
     timeout: float,
 ) -> set[str]:
-    """Return the declarations of one file whose recorded proofs the replay check accepts.
+    """Return the declarations of one file for which the replay check accepts a recorded proof.
 
     All proofs are filled in together, since one may rest on another. If they do not fit, each is
     replayed alone.
@@ -289,7 +289,7 @@ def assess(
     Args:
         blueprint: The statements that were read.
         states: The state of every declaration that the blueprint names.
-        proved_in_ledger: Declarations of which the ledger records a proof or a completed ticket.
+        proved_in_ledger: Declarations with a recorded proof or a completed ticket in the ledger.
         base: The directory that paths are shown relative to.
     """
     recorded = frozenset(proved_in_ledger)

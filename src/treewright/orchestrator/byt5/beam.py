@@ -1,4 +1,4 @@
-"""Beam search: the most likely texts that a model writes for an input."""
+"""Beam search for the most likely texts of a model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from treewright.orchestrator.byt5.model import T5, never
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A text, its ids without the end mark, and the sum of the log-probabilities of its tokens.
+    """A generated text, its ids without the end mark, and the sum of its log-probabilities.
 
-    One that reached the length limit before its end is not `finished`.
+    A text that reached the length limit before its end is not `finished`.
     """
 
     text: str
@@ -33,10 +33,10 @@ def generate(
     input_limit: int = 1024,
     stop: Callable[[], bool] = never,
 ) -> list[Written]:
-    """Up to `width` texts, the most likely first. A width of one is greedy.
+    """Return up to `width` texts, the most likely first. A width of one is greedy.
 
-    A sum of log-probabilities only falls as a text grows, so the search is over when no open
-    text is better than the worst of enough finished ones.
+    The sum of log-probabilities decreases as a text grows. The search is therefore over when no
+    open text is better than the worst of `width` finished ones.
     """
     encoded = model.encode(tokens.encode(text, input_limit), stop)
     cache = model.start(encoded)

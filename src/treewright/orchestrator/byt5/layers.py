@@ -19,7 +19,7 @@ def rms_norm(values: Floats, weight: Floats, epsilon: float) -> Floats:
 
 
 def gelu(values: Floats) -> Floats:
-    """The tanh form, which T5 was trained with."""
+    """Return the GELU in its tanh form, with which T5 was trained."""
     inner = np.float32(math.sqrt(2 / math.pi)) * (values + np.float32(_CUBIC) * values**3)
     return np.float32(0.5) * values * (1 + np.tanh(inner))
 
@@ -46,7 +46,7 @@ def join_heads(values: Floats) -> Floats:
 
 
 def attend(query: Floats, key: Floats, value: Floats, bias: Floats | None) -> Floats:
-    """Attention by heads; T5 does not scale the scores."""
+    """Return the attention of each head; T5 does not scale the scores."""
     scores = query @ key.swapaxes(-1, -2)
     if bias is not None:
         scores = scores + bias
@@ -54,9 +54,9 @@ def attend(query: Floats, key: Floats, value: Floats, bias: Floats | None) -> Fl
 
 
 def buckets(distance: Integers, *, bidirectional: bool, count: int, furthest: int) -> Integers:
-    """Which of `count` buckets a distance (place of the key less that of the query) falls into.
+    """Return the bucket of each distance: the position of the key minus that of the query.
 
-    Near distances have a bucket each, far ones share them on a logarithmic scale.
+    Each near distance has a separate bucket; far distances share buckets on a logarithmic scale.
     """
     base = np.zeros_like(distance)
     if bidirectional:

@@ -24,7 +24,7 @@ _LOOKED_UP = ("shared.weight", "embed_tokens.weight", "relative_attention_bias.w
 
 
 class Stopped(Exception):
-    """The caller does not want the result any more."""
+    """The caller has stopped the work."""
 
 
 def never() -> bool:
@@ -33,20 +33,20 @@ def never() -> bool:
 
 @dataclass(slots=True)
 class Cache:
-    """Keys and values of every decoder layer: of the text so far, and of the encoded input."""
+    """The keys and values of every decoder layer, for the text so far and the encoded input."""
 
     own: list[tuple[Floats, Floats]]
     cross: list[tuple[Floats, Floats]]
     length: int = 0
 
     def select(self, rows: Sequence[int]) -> Cache:
-        """The same for some of the hypotheses, in a new order."""
+        """Return the cache of some hypotheses, in the order of `rows`."""
         index = list(rows)
         return Cache([(k[index], v[index]) for k, v in self.own], self.cross, self.length)
 
 
 class T5:
-    """One model. `stop` is asked between layers and ends the work with `Stopped`."""
+    """One model. Between layers the work ends with `Stopped` if `stop()` is true."""
 
     def __init__(self, directory: Path) -> None:
         config = _config(directory)
@@ -88,7 +88,7 @@ class T5:
         return layers.split_heads(self._linear(values, name), self._heads)
 
     def _bias(self, side: str, queries: range, keys: range) -> Floats:
-        """(1, heads, queries, keys): what the distance adds to the scores."""
+        """Return the bias of the scores by distance, of shape (1, heads, queries, keys)."""
         distance = np.array(keys)[None, :] - np.array(queries)[:, None]
         bucket = layers.buckets(
             distance,
@@ -102,7 +102,7 @@ class T5:
     # -- encoder --------------------------------------------------------------------------
 
     def encode(self, ids: Sequence[int], stop: Callable[[], bool] = never) -> Floats:
-        """(1, length, dimension): the encoded input."""
+        """Return the encoded input, of shape (1, length, dimension)."""
         hidden = self._embedding[np.array(ids)][None]
         places = range(len(ids))
         bias = self._bias("encoder", places, places)
@@ -119,14 +119,14 @@ class T5:
         return self._norm(hidden, "encoder.final_layer_norm")
 
     def embed(self, text: str, limit: int, stop: Callable[[], bool] = never) -> Floats:
-        """The mean of the encoded input, of unit length: what the retriever compares."""
+        """Return the mean of the encoded input, scaled to unit length, for the retriever."""
         mean = self.encode(tokens.encode(text, limit), stop)[0].mean(axis=0)
         return mean / np.linalg.norm(mean)
 
     # -- decoder --------------------------------------------------------------------------
 
     def start(self, encoded: Floats) -> Cache:
-        """An empty text in front of an encoded input."""
+        """Return the cache of an empty text for an encoded input."""
         size = self._weights["decoder.block.0.layer.0.SelfAttention.k.weight"].shape[1]
         empty = np.zeros((1, self._heads, 0, size // self._heads), dtype=np.float32)
         cross = []
@@ -144,7 +144,7 @@ class T5:
     def step(
         self, cache: Cache, last: Sequence[int], stop: Callable[[], bool] = never
     ) -> tuple[Floats, Cache]:
-        """Log-probabilities of the next token behind each hypothesis, whose last token is given."""
+        """Return the log-probabilities of the next token of each hypothesis, and the new cache."""
         hidden = self._embedding[np.array(last)][:, None]
         length = cache.length + 1
         bias = self._bias("decoder", range(length - 1, length), range(length))
@@ -193,7 +193,7 @@ def _config(directory: Path) -> dict[str, Any]:
 
 
 def weight_files(directory: Path) -> Iterator[Path]:
-    """The safetensors files of a model; none if there are none."""
+    """Yield the safetensors files of a model."""
     if (directory / _SHARDS).is_file():
         index = json.loads((directory / _SHARDS).read_text("utf-8"))
         yield from (directory / name for name in sorted(set(index["weight_map"].values())))
@@ -224,8 +224,10 @@ def _weights(directory: Path) -> dict[str, Floats]:
 
 
 def _laid_out(name: str, array: Floats) -> Floats:
-    """Matrices as `_linear` multiplies by them: the few rows of a decoder's step, multiplied by a
-    transposed view, would take twice the time."""
+    """Return a matrix transposed and contiguous, as `_linear` multiplies by it.
+
+    Multiplying the few rows of a decoder step by a transposed view would take twice the time.
+    """
     if array.ndim == 2 and not name.endswith(_LOOKED_UP):
         array = array.T
     return np.ascontiguousarray(array, dtype=np.float32)

@@ -44,7 +44,7 @@ def configured_directory() -> Path | None:
 
 
 def has_model(directory: Path) -> bool:
-    """Whether a model lies there, without reading it."""
+    """Return whether a directory has a model, without reading it."""
     return (directory / "config.json").is_file() and any(weight_files(directory))
 
 
@@ -67,7 +67,7 @@ class ReProver:
     def rerank(
         self, state: str, candidates: Sequence[Premise], stop: Callable[[], bool]
     ) -> list[Premise]:
-        """The candidates nearest to the state, nearest first."""
+        """Return the candidates nearest to the state, nearest first."""
         if self._retriever is None:
             return []
         with blas.one_thread():
@@ -88,7 +88,7 @@ class ReProver:
     def tactics(
         self, state: str, premises: Sequence[Premise], width: int, stop: Callable[[], bool]
     ) -> list[Suggestion]:
-        """What the generator proposes, likely first: complete, distinct, and harmless texts."""
+        """Return complete, distinct and harmless tactics of the generator, likely ones first."""
         text = augmented(state, premises, INPUT_LIMIT)
         with blas.one_thread():
             written = generate(
@@ -103,12 +103,12 @@ class ReProver:
 
 
 def serialised(premise: Premise) -> str:
-    """A premise as the models know it: its name in marks, then its type."""
+    """Return a premise in the models' form: its name in marks, then its type."""
     return f"<a>{premise.name}</a> : {' '.join(premise.type.split())}"
 
 
 def augmented(state: str, premises: Sequence[Premise], limit: int) -> str:
-    """The state behind as many premises as there is room for, the nearest right before it."""
+    """Return the state after as many premises as fit, with the nearest one right before it."""
     room = limit - 1 - len(state.encode())
     text = state
     for premise in premises:

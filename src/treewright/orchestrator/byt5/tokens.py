@@ -8,12 +8,12 @@ _BYTES = 256
 
 
 def encode(text: str, limit: int | None = None) -> list[int]:
-    """Ids of a text with the end mark; of a longer one, the last `limit` ids."""
+    """Return the ids of a text with the end mark, at most the last `limit` ids."""
     ids = [byte + _OFFSET for byte in text.encode("utf-8")] + [END]
     return ids if limit is None else ids[-limit:]
 
 
 def decode(ids: list[int]) -> str:
-    """The text of ids; special tokens are left out, broken UTF-8 is replaced."""
+    """Return the text of ids without special tokens; broken UTF-8 is replaced."""
     data = bytes(i - _OFFSET for i in ids if _OFFSET <= i < _OFFSET + _BYTES)
     return data.decode("utf-8", "replace")

@@ -48,7 +48,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Bank:
-    """The goals of a bank. `root` is the file or directory whose Lake project they may import."""
+    """The goals of a bank, which may import the Lake project around `root`."""
 
     path: Path
     root: Path

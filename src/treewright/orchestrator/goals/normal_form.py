@@ -1,13 +1,13 @@
-"""A goal's text in a normal form, so that goals which say the same share a hash.
+"""Normal forms of goals, so that goals with the same meaning share a hash.
 
-Sound before complete: two goals that differ in meaning never get one form. Three forms, each
-with a tag of its own in the hash:
+Two goals with different meanings never get the same form; two goals with the same meaning may get
+different ones. There are three forms, and the hash includes the name of the form:
 
-- `term`: every token is of a small fragment of Lean whose binding structure is certain. White
-  space is made uniform, bound variables and universes are numbered, adjacent implicit binders and
-  the hypotheses in front of `⊢` come in a canonical order that respects what depends on what.
+- `term`: every token belongs to a small fragment of Lean with an unambiguous binding structure.
+  White space is uniform, bound variables and universes are numbered, and adjacent implicit binders
+  and the hypotheses before `⊢` are sorted in a canonical order that respects dependencies.
 - `spaced`: no strings, comments or layout-sensitive words; runs of white space become one space.
-- `opaque`: everything else, as it is but for white space around it.
+- `opaque`: any other text, without the white space around it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NEW_SYNTAX = re.compile(
 
 
 def normal_form(text: str, *, plain_syntax: bool = True) -> tuple[str, str]:
-    """(name of the form, text in that form). `plain_syntax`: no notation but Lean's own."""
+    """Return the name of the form and the text in it; `plain_syntax`: only Lean's own notation."""
     stripped = text.strip()
     if plain_syntax:
         try:
@@ -58,10 +58,14 @@ def normal_form(text: str, *, plain_syntax: bool = True) -> tuple[str, str]:
 def hash_text(
     text: str, *, plain_syntax: bool = True, surroundings: str = "", own_levels: bool = True
 ) -> str:
-    """The hash of a goal's normal form. `surroundings` is the text its meaning rests on.
+    """Return the hash of a goal's normal form.
 
-    `own_levels`: its universes are its own parameters, so that their names do not matter; what
-    matters is which are the same.
+    Args:
+        text: The goal.
+        plain_syntax: Whether only Lean's own notation can occur.
+        surroundings: The text that the goal's meaning depends on.
+        own_levels: Whether the goal's universes are its own parameters, so that their names do not
+            matter, but only which of them are equal.
     """
     form, normal = normal_form(text, plain_syntax=plain_syntax)
     if form == "term" and own_levels:
@@ -73,9 +77,9 @@ def hash_text(
 
 
 def hash_goal(goal: Goal) -> str:
-    """The hash under which the ledger knows a goal."""
+    """Return the hash of a goal in the ledger."""
     if goal.place is not None:
-        # A printed goal does not determine the goal: the text up to its last hole does.
+        # The displayed goal does not determine the goal; the text up to its last hole does.
         place = goal.place
         end = max((stop for _, stop in place.holes), default=0)
         before = place.source.encode()[:end].decode(errors="replace")
@@ -88,6 +92,6 @@ def hash_goal(goal: Goal) -> str:
 
 
 def is_plain(imports: Sequence[str], preamble: str) -> bool:
-    """Whether nothing but Lean's own syntax can occur after these imports and commands."""
+    """Return whether only Lean's own syntax can occur after these imports and commands."""
     roots = {module.split(".", 1)[0] for module in imports}
     return roots <= _CORE_LIBRARIES and not _NEW_SYNTAX.search(preamble)

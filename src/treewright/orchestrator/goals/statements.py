@@ -55,7 +55,7 @@ def surroundings(goal: Goal) -> str:
 
 
 def check_statement(parser: Parser, goal: Goal) -> None:
-    """Refuse a goal whose context and text are not hypotheses and a statement (see `inputs`).
+    """Refuse a goal if its context and text are not hypotheses and a statement (see `inputs`).
 
     The context is read as the binders of a theorem, not behind `∀`, so that each entry has to be
     one binder. A goal at a place of a file is not checked: its file declares it.

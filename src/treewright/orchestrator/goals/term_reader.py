@@ -1,7 +1,7 @@
-"""Reading a small, certain fragment of Lean terms: enough to see what binds what.
+"""A reader of a small fragment of Lean terms, in which the scope of every binder is certain.
 
-Anything outside the fragment raises `UnsupportedTerm`; nothing is guessed. Bound variables become
-`#0`, `#1`, … by nesting, which no Lean text can contain, so names that are free stay apart.
+Any other text raises `UnsupportedTerm`; the reader never guesses. Bound variables become `#0`,
+`#1`, … by nesting. No Lean text contains such names, so free names stay distinct from them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Scope = Mapping[str, str]
 
 
 class UnsupportedTerm(Exception):
-    """The text is not of the fragment."""
+    """The text is outside the fragment."""
 
 
 def tokenize(text: str) -> list[str]:
@@ -62,10 +62,10 @@ def tokenize(text: str) -> list[str]:
 
 
 def _mark_levels(tokens: list[str]) -> list[str]:
-    """Names of universes as `%u`: they have nothing to do with variables of the same name.
+    """Return the tokens with names of universes as `%u`, apart from variables of that name.
 
-    What follows `Type` or `Sort` is a level, unless these are arguments themselves: `f Type u`
-    applies `f` to two things.
+    The token after `Type` or `Sort` is a level, unless these are arguments themselves: `f Type u`
+    applies `f` to two terms.
     """
     marked = list(tokens)
     for index, token in enumerate(tokens):
@@ -91,7 +91,7 @@ def _ends_a_term(token: str) -> bool:
 
 
 def number_levels(normal: str) -> str:
-    """A normal form whose universes count by where they come first and not by their names."""
+    """Return a normal form with universes numbered by their first occurrence."""
     numbers: dict[str, int] = {}
     return _LEVEL.sub(lambda m: f"%{numbers.setdefault(m[0], len(numbers))}", normal)
 
@@ -105,7 +105,7 @@ def normal_term(text: str) -> str:
 
 
 def normal_goal(text: str) -> str:
-    """A goal as Lean shows it: hypotheses, one or more names a line, then `⊢` and the target."""
+    """Return the normal form of a goal as Lean displays it: hypotheses, then `⊢` and the target."""
     before, turnstile, target = text.partition("⊢")
     if "⊢" in target or not turnstile:
         raise UnsupportedTerm("⊢")
@@ -130,7 +130,7 @@ def normal_goal(text: str) -> str:
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Lines, with those that Lean continued by indentation put together."""
+    """Return the lines of a text, each joined with its indented continuation lines."""
     lines: list[str] = []
     for line in text.splitlines():
         if not line.strip() or (not lines and line.startswith("case ")):
@@ -153,10 +153,10 @@ def _heads(tokens: Sequence[str]) -> set[str]:
 
 
 def _in_canonical_order(binders: Sequence[_Binder], scope: dict[str, str]) -> list[str]:
-    """The binders' types in an order that names do not influence; `scope` gets their numbers.
+    """Return the types of binders in an order that does not depend on names.
 
-    Of those whose dependencies are placed, the one with the smallest type comes next. Ties are
-    of equal type over equal dependencies; they keep their order.
+    `scope` receives their numbers. Of the binders with all dependencies in scope, the one with the
+    smallest type comes next. Binders with equal types keep their order.
     """
     names = [binder.name for binder in binders if binder.name != "_"]
     if len(set(names)) != len(names) or any(name in scope for name in names):
@@ -174,7 +174,7 @@ def _in_canonical_order(binders: Sequence[_Binder], scope: dict[str, str]) -> li
         binder = ready[chosen]
         waiting = [b for b in waiting if b is not binder]
         if binder.name == "_":
-            scope[f"_{len(scope)} "] = f"#{len(scope)}"  # nothing can refer to it
+            scope[f"_{len(scope)} "] = f"#{len(scope)}"  # no term can refer to it
         else:
             scope[binder.name] = f"#{len(scope)}"
         shown.append(texts[chosen])
@@ -190,7 +190,7 @@ def _whole(tokens: Sequence[str], scope: Scope) -> str:
 
 
 class _Reader:
-    """Reads tokens from the front; a term ends where its surroundings go on."""
+    """Reads tokens in order; a term ends at a token that belongs to its surroundings."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = tokens
@@ -282,7 +282,7 @@ class _Reader:
         return f"{name} {' '.join(shown)} , {body}"
 
     def _bare(self, ends: Sequence[str], inner: dict[str, str], first: bool) -> list[str]:
-        """`x y`, `x y : T` or `x > 0` up to the end of the binders."""
+        """Read `x y`, `x y : T` or `x > 0` up to the end of the binders."""
         names = self._names()
         nxt = self._peek()
         if nxt in ("(", "{") or nxt in ends:
@@ -319,7 +319,7 @@ class _Reader:
         return _group_of(names, self._until((closing,)))
 
     def _until(self, ends: Sequence[str]) -> list[str]:
-        """The tokens of a type, up to one of `ends` outside brackets and inner binders."""
+        """Return the tokens of a type, up to one of `ends` outside brackets and inner binders."""
         taken: list[str] = []
         open_brackets: list[str] = []
         while open_brackets or self._peek() not in ends:
@@ -357,7 +357,7 @@ def _ordered_implicit(binders: Sequence[_Binder], inner: dict[str, str]) -> list
 
 def _enter(inner: dict[str, str], name: str, number: str) -> None:
     if name in inner:
-        # Keep one entry per number: the shadowed name must not free its number.
+        # The scope keeps one entry per number, so a shadowed name keeps its number.
         inner[f"{name} {len(inner)}"] = inner[name]
     inner[f"_{number} " if name == "_" else name] = number
 

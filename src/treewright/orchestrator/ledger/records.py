@@ -1,4 +1,7 @@
-"""One attempt as the ledger keeps it: what is known of it, and its row of `attempts`."""
+"""The rows of the ledger: attempts, lessons of searches, and cached tactics.
+
+Functions that write take a connection inside a transaction, or return the SQL statement to run.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -17,15 +20,30 @@ from treewright.proving.learning import FADING, Lesson, worth_keeping
 if TYPE_CHECKING:
     from treewright.orchestrator.ledger.store import Ledger
 
-
 Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled", "unavailable"]
-"""`rejected`: the replay check refused what the worker claimed. `error`: something broke on the
-way (Lean ended, an exception). `unavailable`: nothing was tried, because a part of the strategy
-was missing."""
+"""How an attempt ended.
+
+`rejected`: the replay check refused the worker's claim. `error`: Lean ended, or the worker raised
+an exception. `unavailable`: the attempt could not begin, because a part of the strategy was
+missing."""
+
+Query: TypeAlias = Callable[[str, Sequence[object]], Sequence[sqlite3.Row]]
+Change: TypeAlias = tuple[str, Sequence[object]]
+"""An SQL statement and its values."""
+
+_TURNSTILE = "⊢ "
+_LESSON_COLUMNS = "goal_class, shape, tried, helped, seconds, prior"
+_INSERT_ATTEMPT = """
+INSERT INTO attempts (attempt_key, run_id, goal_id, goal_hash, goal_text, goal_class, strategy,
+    success, status, time_seconds, cpu_seconds, budget, toolchain, imports, tactics, subgoals,
+    error, metadata, timestamp, target_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (attempt_key) DO NOTHING
+"""
 
 
 class StoredProof(msgspec.Struct, frozen=True):
-    """A success as the file has it: a claim, until the replay check has seen it."""
+    """A success in the file: a claim, until the replay check has accepted it again."""
 
     attempt: int
     goal_id: str
@@ -33,7 +51,7 @@ class StoredProof(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One row of `attempts`. `key` makes recording it a second time a no-op."""
+    """One row of `attempts`. Recording a second attempt with the same `key` changes nothing."""
 
     key: str
     run_id: str
@@ -60,22 +78,9 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.status == "proved"
 
 
-_INSERT = """
-INSERT INTO attempts (attempt_key, run_id, goal_id, goal_hash, goal_text, goal_class, strategy,
-    success, status, time_seconds, cpu_seconds, budget, toolchain, imports, tactics, subgoals,
-    error, metadata, timestamp, target_hash)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (attempt_key) DO NOTHING
-"""
-
-
 def add_attempt(connection: sqlite3.Connection, attempt: Attempt) -> bool:
-    """False if it was there already; then it is left as it is."""
-    return connection.execute(_INSERT, _row(attempt)).rowcount == 1
-
-
-def _row(attempt: Attempt) -> tuple[object, ...]:
-    return (
+    """Add a row; return False and change nothing if there is a row with this key."""
+    row = (
         attempt.key,
         attempt.run_id,
         attempt.goal_id,
@@ -97,15 +102,16 @@ def _row(attempt: Attempt) -> tuple[object, ...]:
         timestamp(),
         attempt.target_hash or attempt.goal_hash,
     )
+    return connection.execute(_INSERT_ATTEMPT, row).rowcount == 1
 
 
-_COLUMNS = "goal_class, shape, tried, helped, seconds, prior"
+# -- lessons ----------------------------------------------------------------------------------
 
 
 def add_lessons(connection: sqlite3.Connection, lessons: Iterable[Lesson]) -> None:
-    """Adds newer lessons, within the transaction of the attempt they are from."""
+    """Add newer lessons to the older ones, which fade."""
     connection.executemany(
-        f"INSERT INTO lessons ({_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6) "  # noqa: S608
+        f"INSERT INTO lessons ({_LESSON_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6) "  # noqa: S608
         "ON CONFLICT (goal_class, shape) DO UPDATE SET "
         "tried = ?7 * tried + ?3, helped = ?7 * helped + ?4, "
         "seconds = ?7 * seconds + ?5, prior = ?7 * prior + ?6",
@@ -117,8 +123,8 @@ def add_lessons(connection: sqlite3.Connection, lessons: Iterable[Lesson]) -> No
 
 
 def read_lessons(query: Callable[[str], Sequence[sqlite3.Row]]) -> tuple[Lesson, ...]:
-    """Those worth giving to a run, rounded, so that a record of them is exact."""
-    rows = query(f"SELECT {_COLUMNS} FROM lessons")  # noqa: S608
+    """Return the lessons for a new run, rounded so that a record of them is exact."""
+    rows = query(f"SELECT {_LESSON_COLUMNS} FROM lessons")  # noqa: S608
     return worth_keeping(
         Lesson(
             row["goal_class"],
@@ -132,34 +138,43 @@ def read_lessons(query: Callable[[str], Sequence[sqlite3.Row]]) -> tuple[Lesson,
     )
 
 
-_TURNSTILE = "⊢ "
-Change = tuple[str, Sequence[object]]
-"""An SQL statement and its values."""
-Query = Callable[[str, Sequence[object]], Sequence[sqlite3.Row]]
+# -- cached tactics ---------------------------------------------------------------------------
 
 
-def store_tactics(
-    goal_hash: str,
-    target_hash: str,
-    text: str,
-    tactics: Sequence[str],
-    success_rate: float,
-    avg_time: float,
-) -> Change:
-    """The tactics of a goal, instead of those that were there; how often they were used stays."""
-    as_json = json.dumps(list(tactics), ensure_ascii=False)
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """The tactics that closed a goal, with their success rate and mean time."""
+
+    goal_hash: str
+    target_hash: str
+    goal_text: str
+    tactics: tuple[str, ...]
+    success_rate: float
+    avg_time: float
+
+
+def store_tactics(entry: CacheEntry) -> Change:
+    """Return the statement that replaces a goal's tactics and keeps their use count."""
     return (
         "INSERT INTO tactic_cache (goal_hash, goal_text, tactics, success_rate, avg_time, "
         "use_count, last_used, target_hash) VALUES (?, ?, ?, ?, ?, 0, ?, ?) "
         "ON CONFLICT (goal_hash) DO UPDATE SET tactics = excluded.tactics, "
         "success_rate = excluded.success_rate, avg_time = excluded.avg_time, "
         "last_used = excluded.last_used",
-        (goal_hash, text, as_json, success_rate, avg_time, timestamp(), target_hash),
+        (
+            entry.goal_hash,
+            entry.goal_text,
+            json.dumps(entry.tactics, ensure_ascii=False),
+            entry.success_rate,
+            entry.avg_time,
+            timestamp(),
+            entry.target_hash,
+        ),
     )
 
 
 def count_tactics_use(goal_hash: str, *, success: bool, seconds: float) -> Change:
-    """They were tried: their rate and time move by the same α as the bandit."""
+    """Return the statement that counts a use; rate and time are averages with the bandit's α."""
     return (
         f"UPDATE tactic_cache SET use_count = use_count + 1, last_used = ?, success_rate = "  # noqa: S608
         f"{1 - ALPHA} * success_rate + {ALPHA} * ?, avg_time = {1 - ALPHA} * avg_time + "
@@ -169,7 +184,11 @@ def count_tactics_use(goal_hash: str, *, success: bool, seconds: float) -> Chang
 
 
 def find_tactics(query: Query, wanted: str, *, in_any_context: bool) -> sqlite3.Row | None:
-    """Of a goal with this hash; else, if wanted, the most reliable of those with such a target."""
+    """Return the row of the goal with this hash.
+
+    With `in_any_context`, and if there is no such goal, return the most reliable row of a goal
+    with this target in some context.
+    """
     rows = query("SELECT * FROM tactic_cache WHERE goal_hash = ?", [wanted])
     if not rows and in_any_context:
         rows = query(
@@ -182,14 +201,14 @@ def find_tactics(query: Query, wanted: str, *, in_any_context: bool) -> sqlite3.
 
 @dataclass(frozen=True, slots=True)
 class CachedTactics:
-    """A script that closed an equal goal, and how often it does."""
+    """A script that closed an equal goal, and its success rate."""
 
     tactic: str
     success_rate: float
 
 
 class LedgerTacticCache:
-    """For a source of proof search. A goal without hypotheses is its target."""
+    """The tactic cache of a ledger as a source for proof search."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

@@ -1,4 +1,4 @@
-"""The ledger's tables, as docs/ledger.md describes them."""
+"""The ledger's file: its path, its tables (described in docs/ledger.md), and opening it."""
 
 from __future__ import annotations
 
@@ -104,19 +104,19 @@ CREATE TABLE run_lessons (
 
 LEDGER = "ledger.db"
 DEFAULT_PATH = Path(STATE_DIR) / LEDGER
-"""Below the project whose goals it is about."""
+"""The path of the ledger in a project."""
 SCHEMA = Schema("ledger", 0x54574C47, TABLES)  # "TWLG"
 
 
 def open_ledger(path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> sqlite3.Connection:
-    """A connection to a ledger, made if there is none; every commit survives a power cut."""
+    """Open a ledger, or create it; every commit survives a power cut."""
     if path.parent.name == STATE_DIR and not path.exists():
-        hide_from_git(path.parent)  # `git add --all` in the project must not take it along
+        hide_from_git(path.parent)  # keeps `git add --all` in the project from adding the ledger
     return database.open_database(path, SCHEMA, wait_seconds)
 
 
 def errors_for_people(
     path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS
 ) -> AbstractContextManager[None]:
-    """What SQLite says of a ledger, as one line that says what to do."""
+    """Turn SQLite's errors about a ledger into one line that says what to do."""
     return database.errors_for_people(path, SCHEMA.what, wait_seconds)

@@ -1,7 +1,8 @@
-"""The ledger: every attempt, what is known of each strategy, and what closed which goal.
+"""The ledger: every attempt, the statistics of each strategy, and the tactics that closed goals.
 
-One SQLite file in WAL mode; a commit is synced before it is acted on. Several processes and
-threads may share it. The tables are described in docs/ledger.md; other programs may read them.
+The ledger is one SQLite file in WAL mode. A commit is on disk before the program acts on it.
+Several processes and threads may share the file. docs/ledger.md describes the tables for other
+programs that read them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from treewright.kernel.storage import database
 from treewright.kernel.text import jsontext
 from treewright.orchestrator.goals import normal_form
 from treewright.orchestrator.ledger import records
-from treewright.orchestrator.ledger.records import Attempt, StoredProof
+from treewright.orchestrator.ledger.records import Attempt, CacheEntry, StoredProof
 from treewright.orchestrator.ledger.schema import (
     DEFAULT_PATH,
     DEFAULT_WAIT_SECONDS,
@@ -53,7 +54,12 @@ ON CONFLICT (goal_class, strategy) DO UPDATE SET
 
 
 class Ledger:
-    """Opens (and creates) the ledger at `path`."""
+    """The ledger at `path`, which is created if it does not exist.
+
+    Raises:
+        StorageError: The file is damaged or of another version, or it is no ledger.
+        LockActive: Another process held the file for `wait_seconds`.
+    """
 
     def __init__(
         self, path: Path | str = DEFAULT_PATH, *, wait_seconds: float = DEFAULT_WAIT_SECONDS
@@ -78,7 +84,7 @@ class Ledger:
 
     @staticmethod
     def hash_goal(goal: Goal | str) -> str:
-        """The hash of a goal's normal form; a text stands for a goal with nothing around it."""
+        """Return the hash of a goal's normal form; a text means a goal without context."""
         return (
             normal_form.hash_goal(goal) if isinstance(goal, Goal) else normal_form.hash_text(goal)
         )
@@ -92,13 +98,17 @@ class Ledger:
         imports: Sequence[str] | None = None,
         budget: float | None = None,
     ) -> bool:
-        """Whether this was tried to its end already.
+        """Return whether the ledger has a trial of this strategy at this goal.
 
-        What is not given does not matter: `check_duplicate(goal.text, strategy)` asks for any
-        attempt that ended, proved or not, at a goal with this text in whatever context; with the
-        goal itself, for attempts at this goal. With a `budget` the question is whether a try with
-        so much time is useless: only attempts that failed with as much or more count. What was
-        cancelled or broke never does: it says nothing.
+        Attempts that were cancelled or broke are no trials and never count.
+
+        Args:
+            goal: A goal; or a text, which means every goal with this text in any context.
+            strategy: The name of the strategy.
+            toolchain: Count only trials with this toolchain.
+            imports: Count only trials with these imports.
+            budget: Count only trials that failed with at least this many seconds, so that another
+                try with this budget would be useless.
         """
         require_several(imports=imports)
         which = "goal_hash" if isinstance(goal, Goal) else "target_hash"
@@ -117,7 +127,7 @@ class Ledger:
         return bool(self.query(query, values))
 
     def frontier(self) -> list[tuple[str, str]]:
-        """(hash, text) of every goal that was tried and not proved."""
+        """Return the hash and text of every goal that was tried and not proved."""
         rows = self.query(
             "SELECT DISTINCT goal_hash, goal_text FROM attempts WHERE success = 0 "  # noqa: S608
             f"AND {self.counts.condition} "
@@ -128,10 +138,7 @@ class Ledger:
     # -- attempts -------------------------------------------------------------------------
 
     def record(self, attempts: Iterable[Attempt]) -> None:
-        """Writes attempts, and what is learned from them, in one durable transaction.
-
-        A proof enters the tactic cache with its attempt: neither is ever there alone.
-        """
+        """Write attempts, statistics, lessons and cached tactics in one durable transaction."""
         errors = errors_for_people(self.path, self._wait)
         with self._lock, errors, database.transaction(self._connection):
             for attempt in attempts:
@@ -153,7 +160,7 @@ class Ledger:
     def _remember(self, attempt: Attempt) -> None:
         if not attempt.success or not attempt.tactics or attempt.strategy == StrategyType.CACHE:
             return
-        kept = records.store_tactics(
+        entry = CacheEntry(
             attempt.goal_hash,
             attempt.target_hash or attempt.goal_hash,
             attempt.goal_text,
@@ -161,12 +168,12 @@ class Ledger:
             1.0,
             attempt.time_seconds,
         )
-        self._connection.execute(*kept)
+        self._connection.execute(*records.store_tactics(entry))
 
     def arms(self) -> dict[tuple[str, str], Arm]:
-        """What is known of each strategy, per goal class; the class "" is all goals.
+        """Return the averages of each strategy in each class of goals; `""` is all goals.
 
-        Also of those that cannot be tried here: of a newer treewright, of a plug-in that is gone.
+        Strategies that are not installed here, such as those of a removed plug-in, are included.
         """
         return {
             (row["goal_class"], row["strategy"]): Arm(
@@ -176,11 +183,11 @@ class Ledger:
         }
 
     def lessons(self) -> tuple[Lesson, ...]:
-        """What the searches so far teach the next."""
+        """Return the lessons of all searches so far."""
         return records.read_lessons(self.query)
 
     def lessons_of_run(self, run_id: str) -> tuple[Lesson, ...]:
-        """What a run was given when it began; now, if that was not written down yet."""
+        """Return the lessons that a run was given at its start; at its start, record them."""
         written = self._written_lessons(run_id)
         if written is not None:
             return written
@@ -188,7 +195,7 @@ class Ledger:
         if self.query("SELECT 1 FROM runs WHERE run_id = ?", [run_id]):
             text = msgspec.json.encode(given).decode()
             self._write("INSERT OR IGNORE INTO run_lessons VALUES (?, ?)", [run_id, text])
-            written = self._written_lessons(run_id)  # another process may have been first
+            written = self._written_lessons(run_id)  # another process may have written first
         return given if written is None else written
 
     def _written_lessons(self, run_id: str) -> tuple[Lesson, ...] | None:
@@ -203,23 +210,25 @@ class Ledger:
     def update_tactic_cache(
         self, goal: Goal | str, *, tactics: Sequence[str], success_rate: float, avg_time: float
     ) -> None:
+        """Store the tactics that close a goal, with their success rate and mean time."""
         require_several(tactics=tactics)
         text, target = (goal.shown, goal.text) if isinstance(goal, Goal) else (goal, goal)
         hashes = self.hash_goal(goal), self.hash_goal(target)
-        self._write(*records.store_tactics(*hashes, text, tactics, success_rate, avg_time))
+        entry = CacheEntry(*hashes, text, tuple(tactics), success_rate, avg_time)
+        self._write(*records.store_tactics(entry))
 
     def get_cached_tactics(self, goal: Goal | str) -> dict[str, Any] | None:
-        """`tactics`, `success_rate`, `avg_time`, `use_count` of what closed an equal goal.
+        """Return `tactics`, `success_rate`, `avg_time` and `use_count` for an equal goal, or None.
 
-        For a text that is not there by itself: of what closed a goal with this text in some
-        context, the most reliable first.
+        For a text without an entry, return the most reliable entry of a goal with this text in
+        some context.
         """
         wanted, by_text = self.hash_goal(goal), not isinstance(goal, Goal)
         found = records.find_tactics(self.query, wanted, in_any_context=by_text)
         return None if found is None else {**dict(found), "tactics": self._tactics(found)}
 
     def note_cache_use(self, goal: Goal | str, *, success: bool, seconds: float) -> None:
-        """The cached tactics were tried."""
+        """Count a use of the cached tactics and its outcome."""
         self._write(
             *records.count_tactics_use(self.hash_goal(goal), success=success, seconds=seconds)
         )
@@ -227,7 +236,7 @@ class Ledger:
     # -- proofs of an earlier process ----------------------------------------------------
 
     def stored_proofs(self, run_id: str) -> list[StoredProof]:
-        """What the file says was proved in a run; whoever can write the file can say so."""
+        """Return the successes that the file records for a run; each is a claim."""
         rows = self.query(
             "SELECT id, goal_id, tactics FROM attempts WHERE run_id = ? AND success = 1 "
             "ORDER BY id",
@@ -236,7 +245,7 @@ class Ledger:
         return [StoredProof(row["id"], row["goal_id"], tuple(self._tactics(row))) for row in rows]
 
     def withdraw(self, stored: StoredProof, why: str) -> None:
-        """What was recorded as a success is none; its strategy may be tried again."""
+        """Turn a recorded success into an error, so that its strategy may be tried again."""
         self._write(
             "UPDATE attempts SET success = 0, status = 'error', error = ? WHERE id = ?",
             [why, stored.attempt],
@@ -251,7 +260,10 @@ class Ledger:
     def open_run(
         self, run_id: str, kind: str, subject: str, config: str, *, fresh: bool = False
     ) -> str:
-        """The unfinished run of this subject and configuration, or a new one called `run_id`."""
+        """Return the id of the unfinished run of this subject and configuration.
+
+        If there is none, or with `fresh`, begin a new run with the id `run_id`.
+        """
         rows = (
             []
             if fresh
@@ -275,14 +287,14 @@ class Ledger:
     # -- plumbing -------------------------------------------------------------------------
 
     def query(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
-        """Rows of a reading query, all at once."""
+        """Return all rows of a query."""
         with self._lock, errors_for_people(self.path, self._wait):
             cursor = self._connection.cursor()
             cursor.row_factory = sqlite3.Row
             return cursor.execute(sql, values).fetchall()
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[sqlite3.Row]:
-        """Rows one by one, for what may not fit into memory; on a connection of its own."""
+        """Yield the rows of a query one by one, through a separate connection."""
         with errors_for_people(self.path, self._wait):
             connection = database.open_read_only(self.path, SCHEMA, self._wait)
             try:
@@ -300,7 +312,12 @@ _Entry = tuple[Attempt, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 
 
 class LedgerWriter:
-    """One thread that writes; `close` waits until everything given to it is written."""
+    """Records attempts from asyncio, in a thread.
+
+    `record` returns when the attempt is on disk. Attempts that end during a commit share the next
+    one, so that the cost of syncing is divided by the number of active goals. `close` waits until
+    all attempts are written.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -309,7 +326,7 @@ class LedgerWriter:
         self._thread.start()
 
     async def record(self, attempt: Attempt) -> None:
-        """Returns when the attempt is on disk. It gets there even if the caller is cancelled."""
+        """Record an attempt, also if the caller is cancelled; return when it is on disk."""
         loop = asyncio.get_running_loop()
         written: asyncio.Future[None] = loop.create_future()
         self._entries.put((attempt, loop, written))

@@ -1,7 +1,7 @@
-"""The lemma marketplace: who is blocked on a lemma asks for it, who can prove it supplies it.
+"""The lemma marketplace: requesters ask for lemmas, suppliers prove them.
 
-A ticket is completed only by a proof that the replay check accepts for the statement that was
-asked. A request for a statement that is there already gives the ticket that is there.
+A ticket is completed only by a proof of its statement that the replay check accepts. A request for
+a statement that has a ticket returns this ticket.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _DECLARATION = re.compile(
 )
 _COMMENT = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/-.*?-/)", re.DOTALL)
 _SETTING = re.compile(r"\s*(?:open|set_option)\b[^\n]*?(?:\bin\b|\n|$)")
-"""Begins both scripts and texts with declarations: what comes after it tells."""
+"""May stand before a script and before declarations; the text after it decides."""
 
 
 class ProofRejected(TreewrightError):
-    """The replay check did not accept the proof; the ticket stays as it was."""
+    """The replay check refused the proof; the ticket is unchanged."""
 
     def __init__(self, ticket: Ticket, verdict: Verdict) -> None:
         super().__init__(
@@ -73,15 +73,15 @@ class ProofRejected(TreewrightError):
 
 
 class ProofUnchecked(TreewrightError):
-    """The replay check came to no answer, twice. Nothing is said of the proof, or kept of it."""
+    """The replay check failed twice without a verdict; the proof is neither accepted nor kept."""
 
 
 class TicketTaken(TreewrightError):
-    """Somebody else holds the ticket, or has completed it."""
+    """Another supplier holds the ticket or has completed it."""
 
 
 class Checker(Protocol):
-    """What decides whether a candidate text proves what the original leaves open."""
+    """Decides whether a candidate text proves the open declarations of the original text."""
 
     def text(
         self, original: str, candidate: str, targets: Sequence[str], *, declarations: bool = False
@@ -89,7 +89,17 @@ class Checker(Protocol):
 
 
 class Marketplace:
-    """Tickets in the ledger's file. Several processes and tasks may use it at once."""
+    """The tickets in a ledger's file, which several processes and tasks may use at once.
+
+    Args:
+        path: The ledger.
+        checker: Checks proofs; by default a replay check that is started when it is needed.
+        parser: Parses statements and scripts; by default a session that is started when needed.
+        premises: An index from which new tickets get the names of similar declarations.
+        clock: Returns the time; tests give their own.
+        lease_seconds: How long a claim lasts.
+        open_host: Opens the Lean for the default checker and parser.
+    """
 
     def __init__(
         self,
@@ -112,7 +122,7 @@ class Marketplace:
         self._own_replayer: Replayer | None = None
         self._own_session: HostSession | None = None
         self._project: Project | None = None
-        self._looked = False
+        self._project_searched = False
         self._checking = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -141,7 +151,21 @@ class Marketplace:
         preamble: str = "",
         requested_by: str = "",
     ) -> str:
-        """The id of the ticket for this statement, new or already there."""
+        """Return the id of the ticket for this statement; create it if there is none.
+
+        Args:
+            goal: A Lean term of type `Prop`.
+            context: Entries with a colon are hypotheses, in order; other entries are keywords.
+            suggested_name: The name of the lemma; by default `lemma_<id>`.
+            constraints: Notes for the supplier. They are not checked, but part of the identity.
+            priority: From 0 to 1; urgent tickets are offered first.
+            imports: The modules that the lemma may use.
+            preamble: Commands in front of the lemma.
+            requested_by: The name of the requester.
+
+        Raises:
+            UsageError: A part of the request is malformed.
+        """
         require_several(context=context, constraints=constraints, imports=imports)
         if not goal.strip():
             raise UsageError("a lemma needs a statement")
@@ -167,7 +191,7 @@ class Marketplace:
         return await asyncio.to_thread(self._table.request, new, self._clock())
 
     def _hints(self, goal: str) -> tuple[str, ...]:
-        """What the library has that looks like it, for the supplier."""
+        """Return the names of similar library declarations, for the supplier."""
         if self._premises is None:
             return ()
         return tuple(premise.name for premise in self._premises.lexical(goal, _HINTS))
@@ -182,10 +206,10 @@ class Marketplace:
         preamble: str = "",
         least: float = LEAST_SIMILARITY,
     ) -> list[Ticket]:
-        """Tickets like this goal, the most similar first, completed ones before others.
+        """Return similar tickets, the most similar first, completed ones before others.
 
         Only a ticket of the same statement, up to the names of bound variables, has a similarity
-        of 1 and brings its proof. Of other completed ones the status is `similar`.
+        of 1 and includes its proof. Other completed tickets have the status `similar`.
         """
         require_several(context=context, imports=imports)
         tickets = await asyncio.to_thread(self._table.all)
@@ -198,46 +222,58 @@ class Marketplace:
         return await asyncio.to_thread(self._table.get, ticket_id)
 
     async def get_tickets(self) -> list[Ticket]:
-        """All of them, the most urgent first."""
+        """Return all tickets, the most urgent first."""
         return await asyncio.to_thread(self._table.all)
 
     # -- supplying ------------------------------------------------------------------------
 
     async def get_open_tickets(self, limit: int = 10) -> list[Ticket]:
-        """What can be claimed now, the most urgent first."""
+        """Return the tickets that can be claimed now, the most urgent first."""
         return await asyncio.to_thread(self._table.free, limit, self._clock())
 
     async def claim_ticket(
         self, ticket_id: str, who: str, *, lease_seconds: float | None = None
     ) -> bool:
-        """Whether it is ours now. A claim that nobody renews can be taken when it has expired."""
-        await self.get_ticket(ticket_id)  # one that does not exist is an error, not a False
+        """Claim a ticket; return whether the claim succeeded.
+
+        A claim lasts until it is completed, released or expired. An expired claim can be taken
+        over by another supplier.
+        """
+        await self.get_ticket(ticket_id)  # raises an error for an unknown ticket
         now = self._clock()
         expires = now + (lease_seconds or self._lease_seconds)
-        return await asyncio.to_thread(self._table.claim, ticket_id, _named(who), now, expires)
+        return await asyncio.to_thread(
+            self._table.claim, ticket_id, _require_name(who), now, expires
+        )
 
     async def renew_claim(self, ticket_id: str, who: str) -> bool:
-        """Whether the claim still stood and now holds for a full lease again."""
+        """Extend a claim by a full lease; return False if it has expired or was taken over."""
         now = self._clock()
         expires = now + self._lease_seconds
         return await asyncio.to_thread(self._table.renew, ticket_id, who, now, expires)
 
     async def release_ticket(self, ticket_id: str, who: str) -> bool:
-        """Gives a claim back."""
+        """Give a claim back; return False if the ticket is not claimed by this supplier."""
         return await asyncio.to_thread(self._table.release, ticket_id, who, self._clock())
 
     async def complete_ticket(
         self, ticket_id: str, proof: str, who: str, *, script_only: bool = False
     ) -> Ticket:
-        """Checks the proof and completes the ticket with it.
+        """Check a proof and complete the ticket with it.
 
-        `proof` is a text that declares the lemma under its name, or a tactic script; with
-        `script_only`, for proofs that nobody has read, nothing but a script. Raises
-        `ProofRejected`, `ProofUnchecked` if there was no answer, or `TicketTaken` if somebody else
-        holds or has completed it.
+        Args:
+            ticket_id: The ticket.
+            proof: A text that declares the lemma under its name, or a tactic script.
+            who: The name of the supplier.
+            script_only: Accept a tactic script only, for proofs that no human has read.
+
+        Raises:
+            ProofRejected: The replay check refused the proof.
+            ProofUnchecked: The replay check gave no verdict.
+            TicketTaken: Another supplier holds the ticket or has completed it.
         """
         ticket = await self.get_ticket(ticket_id)
-        self._check_holder(ticket, _named(who))
+        self._check_holder(ticket, _require_name(who))
         given = _without_heading(ticket, proof)
         lemma = lemma_text(ticket, given)
         script = given if script_only or not _declares(given) else None
@@ -270,13 +306,13 @@ class Marketplace:
             )
 
     def _find_project(self, host: Host) -> Project | None:
-        """The Lake project of the directory that we are in; a toolchain knows its own."""
-        if host.backend == "wasm" and not self._looked:
-            self._project, self._looked = open_project(Path.cwd()), True
+        """Return the Lake project of the current directory; a toolchain finds its own."""
+        if host.backend == "wasm" and not self._project_searched:
+            self._project, self._project_searched = open_project(Path.cwd()), True
         return self._project
 
     def _check(self, ticket: Ticket, lemma: str, script: str | None) -> Verdict:
-        """`script` is the proof where it has to be a sequence of tactics."""
+        """Return the verdict on a lemma; `script` is its proof if that has to be tactics."""
         head = heading(ticket)
         original = f"{head}{lemma_text(ticket, 'sorry')}"
         with self._checking:
@@ -286,7 +322,7 @@ class Marketplace:
                     host = self._open_host()
                     self._own_session = HostSession(host, project=self._find_project(host))
                 parser = self._own_session
-            # The row may be anybody's: that it is one theorem is for Lean's parser to say.
+            # Any program may have written the row: Lean's parser checks that it is one theorem.
             inputs.check_theorem(parser, ticket.theorem, after=head)
             if script is not None:
                 try:
@@ -304,19 +340,19 @@ class Marketplace:
             )
 
 
-def _named(who: str) -> str:
+def _require_name(who: str) -> str:
     if not who.strip():
         raise UsageError("say who supplies it")
     return who
 
 
 def heading(ticket: Ticket) -> str:
-    """What stands in front of the lemma."""
+    """Return the text in front of the lemma: imports and preamble."""
     return header_of(ticket.imports) + (f"{ticket.preamble.rstrip()}\n" if ticket.preamble else "")
 
 
 def _without_heading(ticket: Ticket, proof: str) -> str:
-    """What `tickets show` printed comes back with the heading it had."""
+    """Return a proof without the heading that `tickets show` prints."""
     head = heading(ticket).strip()
     if head and proof.lstrip().startswith(head):
         proof = proof.lstrip().removeprefix(head)
@@ -324,14 +360,14 @@ def _without_heading(ticket: Ticket, proof: str) -> str:
 
 
 def lemma_text(ticket: Ticket, proof: str) -> str:
-    """The lemma with its proof: a text that declares it as it is, a script behind the statement."""
+    """Return the lemma with its proof, which is a script or declares the lemma itself."""
     if _declares(proof):
         return textwrap.dedent(proof).strip("\n") + "\n"
     return f"theorem {ticket.statement} := by\n{textwrap.indent(proof.strip(chr(10)), '  ')}\n"
 
 
 def _declares(proof: str) -> bool:
-    """Whether the text has a command where a script would have its first tactic."""
+    """Return whether a proof begins with a declaration instead of a tactic."""
     at = 0
     while opening := _COMMENT.match(proof, at) or _SETTING.match(proof, at):
         at = opening.end()
@@ -344,7 +380,7 @@ def _terms(text: str) -> dict[str, float]:
 
 
 def similarity(asked: NewTicket, meaning: tuple[str, ...], ticket: Ticket) -> float:
-    """1 for the same statement; else the share of their weighted terms both have, below 1."""
+    """Return 1 for the same statement, else the share of common weighted terms, below 1."""
     if meaning == ticket.meaning:
         return 1.0
     hypotheses, goal = hypotheses_of(asked.context), asked.goal

@@ -1,7 +1,7 @@
-"""Tickets for lemmas: what one is, and the table `tickets` of the ledger's file.
+"""Tickets for lemmas, and the table `tickets` of the ledger's file.
 
-Every change is one SQL statement that checks what it relies on, so any number of processes may
-share the table. A claim is a lease: it holds until its time is over, and no longer.
+Every change is one SQL statement with its conditions, so any number of processes may share the
+table. A claim is a lease: it ends when its time is over.
 """
 
 from __future__ import annotations
@@ -43,8 +43,11 @@ WHERE ticket_id = :id AND ({_FREE} OR (status = 'claimed' AND claimed_by = :who)
 
 
 class TicketStatus(StrEnum):
-    """`SIMILAR` is no state of a ticket: a search gives it to completed ones of other statements,
-    whose proofs are not those of what was asked for."""
+    """The status of a ticket.
+
+    `SIMILAR` is only a status of search results: a completed ticket of another statement, so that
+    its proof is no proof of the statement in the search.
+    """
 
     OPEN = "open"
     CLAIMED = "claimed"
@@ -56,10 +59,10 @@ STATES = (TicketStatus.OPEN, TicketStatus.CLAIMED, TicketStatus.COMPLETED)
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """A lemma that somebody needs.
+    """A requested lemma.
 
     `goal` is a Lean term. An entry of `context` with a colon is a hypothesis in front of it;
-    other entries are keywords. `constraints` are words for the supplier. `similarity` is only
+    other entries are keywords. `constraints` are notes for the supplier. `similarity` is only
     set by a search: 1 means the same statement.
     """
 
@@ -94,7 +97,7 @@ class Ticket(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the lemma is to be called."""
+        """The name of the lemma."""
         return self.suggested_name or f"lemma_{self.ticket_id}"
 
     @property
@@ -103,19 +106,19 @@ class Ticket(msgspec.Struct, frozen=True):
 
     @property
     def statement(self) -> str:
-        """`name (h : p) … : goal`, as it stands behind `theorem`."""
+        """The text after `theorem`: `name (h : p) … : goal`."""
         return self.theorem.heading
 
 
 def hypotheses_of(context: Sequence[str]) -> tuple[str, ...]:
-    """The entries of a context that are hypotheses; the others are keywords."""
+    """Return the entries of a context that are hypotheses; the others are keywords."""
     return tuple(entry for entry in context if ":" in entry)
 
 
 def _meaning(
     goal: str, context: Sequence[str], imports: Sequence[str], preamble: str
 ) -> tuple[str, ...]:
-    """Equal only for statements that say the same."""
+    """Return a key that is equal only for statements with the same meaning."""
     asked = Goal("", goal, hypotheses_of(context), imports=tuple(imports), preamble=preamble)
     return (normal_form.hash_goal(asked), *sorted(set(imports)))
 
@@ -149,7 +152,7 @@ class NewTicket(msgspec.Struct, frozen=True):
 
 
 class TicketTable:
-    """The table. May be used by several threads; `now` is always given by the caller."""
+    """The table, for several threads. Callers give the time as `now`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -169,7 +172,7 @@ class TicketTable:
             return _select(self._connection, condition, values)
 
     def request(self, new: NewTicket, now: float) -> str:
-        """Adds a ticket, or counts the request and takes the higher priority of the one there."""
+        """Add a ticket; or count the request and keep the higher priority if there is one."""
         values = {name: getattr(new, name) for name in new.__struct_fields__}
         values |= {name: json.dumps(values[name], ensure_ascii=False) for name in _LISTS}
         self._write(
@@ -193,7 +196,7 @@ class TicketTable:
             return all_tickets(self._connection)
 
     def free(self, limit: int, now: float) -> list[Ticket]:
-        """Those that can be claimed: open, or claimed and expired; most urgent first."""
+        """Return the tickets that can be claimed, open or expired, most urgent first."""
         return self._read(
             f"WHERE {_FREE} {_BY_URGENCY} LIMIT :limit",
             {"now": now, "limit": limit},
@@ -220,7 +223,7 @@ class TicketTable:
         return changed == 1
 
     def complete(self, ticket_id: str, proof: str, who: str, now: float) -> bool:
-        """Only for a proof that has been checked. False if it is somebody else's by now."""
+        """Complete a ticket with a checked proof; return False if another supplier has it."""
         changed = self._write(_COMPLETE, {"id": ticket_id, "proof": proof, "who": who, "now": now})
         return changed == 1
 
@@ -233,7 +236,7 @@ class TicketTable:
 
 
 def all_tickets(connection: sqlite3.Connection) -> list[Ticket]:
-    """Every ticket, the most urgent first; the connection may be a read-only one."""
+    """Return every ticket, the most urgent first; the connection may be read-only."""
     return _select(connection, _BY_URGENCY, {})
 
 
@@ -253,7 +256,7 @@ def _select(
 def rank(
     tickets: Sequence[Ticket], scores: Sequence[float], limit: int, least: float
 ) -> list[Ticket]:
-    """The most similar first; among equals completed ones, then the most urgent."""
+    """Sort tickets: the most similar first; among equals completed ones, then urgent ones."""
     scored = [
         _found(ticket, score)
         for ticket, score in zip(tickets, scores, strict=True)
@@ -271,7 +274,7 @@ def rank(
 
 
 def _found(ticket: Ticket, score: float) -> Ticket:
-    """A ticket as a search gives it: with its proof only if that is a proof of what is asked."""
+    """Return a ticket as a search result, with its proof only if the statement is the same."""
     ticket = msgspec.structs.replace(ticket, similarity=score)
     if score == 1.0 or ticket.status is not TicketStatus.COMPLETED:
         return ticket

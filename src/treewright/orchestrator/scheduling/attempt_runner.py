@@ -34,7 +34,7 @@ RunRequest = Callable[[AttemptRequest, Meter], Awaitable[Result]]
 Verify = Callable[[Goal, Sequence[str], float], Awaitable[Verdict]]
 VERIFY_SECONDS = 120.0
 _TEACHING = TRIALS - {"rejected"}
-"""The statuses whose lessons count: a rejected script may have closed goals by forbidden means."""
+"""Lessons of these attempts count; a rejected script may have closed goals by forbidden means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class AttemptRunner:
         self._numbers = _highest_numbers(ledger, run.run_id)
         self.wasted_cpu_seconds = 0.0
         self.proved: set[str] = set()
-        """Ids of goals whose proof the replay check accepted in this process."""
+        """Ids of goals with a proof that the replay check accepted in this process."""
 
     def close(self) -> None:
         self._writer.close()

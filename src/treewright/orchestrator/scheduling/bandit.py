@@ -1,6 +1,6 @@
-"""Which strategy to try first: UCB over success per second, per class of goals. Pure.
+"""The bandit, which ranks strategies: UCB over success per second, per class of goals. Pure.
 
-For strategy s, over the strategies at hand:
+For a strategy s among the available strategies:
 
     rate(s)  = success(s) / seconds(s)         both exponential moving averages, α = 0.1
     value(s) = rate(s) / max over t of rate(t)                              in [0, 1]
@@ -22,7 +22,8 @@ DEFAULT_EXPLORATION = 1.5
 PRIOR_SUCCESS = 0.5
 PRIOR_WEIGHT = 5
 PRIOR_SECONDS = 30.0
-_SHORTEST_SECONDS = 0.05  # below this, time says nothing about a strategy
+_MIN_SECONDS = 0.05
+"""Shorter times count as this: differences below it say nothing about a strategy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,14 @@ class Arm:
 
 
 class Bandit:
-    """What is known of the strategies, and the order to try them in."""
+    """The averages of the strategies, and their ranking.
+
+    Args:
+        arms: The averages so far, by class of goals and strategy.
+        exploration: The constant C of the formula.
+        strategies: The available strategies; equal scores rank in this order.
+        limits: Time limits, which stand for the mean time of a strategy without trials.
+    """
 
     def __init__(
         self,
@@ -55,7 +63,6 @@ class Bandit:
         strategies: Sequence[str] = (),
         limits: Mapping[str, float] | None = None,
     ) -> None:
-        """`strategies` are those at hand; `limits` their times, for what was never tried."""
         self._arms = dict(arms or {})
         self._exploration = exploration
         self._strategies = tuple(strategies)
@@ -65,7 +72,7 @@ class Bandit:
         return self._arms.get((goal_class, strategy), Arm())
 
     def tell(self, strategy: str, goal_class: str, success: bool, seconds: float) -> None:
-        """One attempt that ran to its end."""
+        """Learn from a trial."""
         for key in {"", goal_class}:
             self._arms[key, strategy] = self.arm(strategy, key).after(success, seconds)
 
@@ -73,7 +80,7 @@ class Bandit:
         return self._scores(goal_class, {*self._strategies, strategy})[strategy]
 
     def rank(self, available: Iterable[str], goal_class: str = "") -> list[str]:
-        """Best first; equal scores in the order of `strategies`, then as they are given."""
+        """Return the strategies, best first."""
         order = {strategy: number for number, strategy in enumerate(self._strategies)}
         candidates = sorted(available, key=lambda s: order.get(s, len(order)))
         scores = self._scores(goal_class, candidates)
@@ -98,7 +105,7 @@ class Bandit:
         seconds = weight * own.seconds + (1 - weight) * self._known_seconds(general, strategy)
         if not own.trials and not general.trials:
             seconds = self._limit(strategy)
-        return success / max(seconds, _SHORTEST_SECONDS)
+        return success / max(seconds, _MIN_SECONDS)
 
     def _known_seconds(self, arm: Arm, strategy: str) -> float:
         return arm.seconds if arm.trials else self._limit(strategy)

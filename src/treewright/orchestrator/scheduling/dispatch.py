@@ -81,7 +81,7 @@ def open_backend(
         backend: The name of an executor, or None for the default one.
         cluster: The address of a running dask scheduler, or None.
         config: The settings of the schedulers.
-        project: The file or directory whose Lake project goals may import.
+        project: A file or directory of the Lake project that goals may import.
     """
     chosen = backends.choose(backend, cluster)
     if chosen.is_remote:

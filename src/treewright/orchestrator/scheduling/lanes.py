@@ -1,9 +1,9 @@
-"""Light and heavy goals in lanes of their own, so that neither keeps the other waiting. Pure.
+"""Separate lanes for light and heavy goals, so that neither kind delays the other. Pure.
 
-A goal that finds no slot is put back and waits in order of arrival; a slot that frees goes to
-the oldest goal of its lane, so none starves and no slot is idle while somebody waits. A goal
-that has to be tried again (its Lean could not be had) comes back after a growing delay, keeps
-its place in the order, and does not hold up others meanwhile.
+A goal without a slot waits in order of arrival. A free slot goes to the oldest goal of its lane, so
+every goal gets its turn and no slot is idle while a goal waits. A goal that has to be tried again,
+because no Lean session was available, comes back after a growing delay and keeps its position in
+the order; other goals may start during the delay.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ MAX_DELAY_SECONDS = 30.0
 
 
 def backoff(retries: int) -> float:
-    """Seconds until the `retries`-th new try: doubling, bounded."""
+    """Return the seconds before a retry: doubling with each retry, up to a maximum."""
     return min(FIRST_DELAY_SECONDS * 2.0 ** min(retries - 1, 16), MAX_DELAY_SECONDS)
 
 
 @dataclass(order=True, slots=True)
 class Ticket(Generic[T]):
-    """Something that wants a slot. Tickets order by arrival."""
+    """An item in a lane. Tickets sort by arrival."""
 
     number: int
     lane: LaneName = field(compare=False)
@@ -46,7 +46,7 @@ class _Lane(Generic[T]):
 
 
 class Lanes(Generic[T]):
-    """Who may run now. Times are the caller's; nothing here looks at a clock."""
+    """Decides which item may start. The caller gives all times; this class reads no clock."""
 
     def __init__(self, max_light: int, max_heavy: int) -> None:
         if max_light < 1 or max_heavy < 1:
@@ -61,7 +61,7 @@ class Lanes(Generic[T]):
         heapq.heappush(self._lanes[ticket.lane].waiting, ticket)
 
     def admit(self, now: float) -> Ticket[T] | None:
-        """The oldest goal that may start now; it has a slot from then on."""
+        """Give a slot to the oldest item that may start now, and return its ticket."""
         while self._delayed and self._delayed[0][0] <= now:
             _, back = heapq.heappop(self._delayed)
             heapq.heappush(self._lanes[back.lane].waiting, back)
@@ -76,14 +76,14 @@ class Lanes(Generic[T]):
         self._lanes[ticket.lane].running -= 1
 
     def retry(self, ticket: Ticket[T], now: float) -> None:
-        """Frees the slot of a goal that has to be tried again later."""
+        """Free the slot of an item that has to be tried again later."""
         self.release(ticket)
         ticket.retries += 1
         heapq.heappush(self._delayed, (now + backoff(ticket.retries), ticket))
 
     @property
     def next_due(self) -> float | None:
-        """When the next delayed goal comes back."""
+        """The time at which the next delayed item comes back."""
         return self._delayed[0][0] if self._delayed else None
 
     @property

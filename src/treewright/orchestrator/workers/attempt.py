@@ -141,8 +141,7 @@ def wait_expired(strategy: str, started: float) -> Result:
 class RemoteAttempt(msgspec.Struct, frozen=True):
     """A request as it is sent to a worker process.
 
-    `project` is the directory whose Lake project goals may import; the worker reads it from the
-    same path.
+    Goals may import the Lake project around `project`; the worker reads it from the same path.
     """
 
     request: AttemptRequest

@@ -165,7 +165,7 @@ class LeanWorker(abc.ABC):
         self._lean = lean
 
     def probe(self) -> Availability:
-        return Availability(True, f"core tactics on {self._lean.described}")
+        return Availability(True, f"core tactics on {self._lean.description}")
 
     @abc.abstractmethod
     async def close_hole(

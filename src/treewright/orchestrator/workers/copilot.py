@@ -1,7 +1,7 @@
 """`copilot`: Lean Copilot's premise selection and proof search, in a project that imports it.
 
-It runs in the project's own toolchain. Its proofs go through the replay check like all others,
-which the bundled Lean can do only for goals that need nothing but core Lean.
+It runs in the project's own toolchain. Its proofs go through the replay check like all others; the
+bundled Lean can replay only goals that need core Lean alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from treewright.orchestrator.workers.base import Availability, NoProof, ThreadWo
 PACKAGE = "LeanCopilot"
 PREMISES = ("select_premises (num := 12)", "select_premises")
 SEARCH = ("search_proof (beam := 4) (temperature := 0.2)", "search_proof")
-"""With arguments, and as the Lean Copilots are called that have none."""
+"""With arguments, and for versions of Lean Copilot without arguments."""
 _TRY_THIS = re.compile(r"Try (?:this|these):\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
 
 
@@ -63,12 +63,12 @@ class CopilotWorker(ThreadWorker):
 
 
 def imports_for(goal: Goal) -> tuple[str, ...]:
-    """The goal's imports, and Lean Copilot itself."""
+    """Return the goal's imports and Lean Copilot's."""
     return (*(module for module in goal.imports if module != PACKAGE), PACKAGE)
 
 
 def search(session: LeanSession, goal: Goal, timeout: float) -> tuple[str, ...]:
-    """Selects premises (its messages help the search), then lets it search; the script found."""
+    """Select premises, which help the search, then search; return the script that was found."""
     steps = statements.introductions(goal)
     state = _state(session.start(statements.closed_statement(goal)))
     if steps:
@@ -86,7 +86,7 @@ def search(session: LeanSession, goal: Goal, timeout: float) -> tuple[str, ...]:
 def _call(
     session: LeanSession, state: ProofState, forms: tuple[str, str], timeout: float
 ) -> StepResult:
-    """One of its tactics. A parse error says that it does not take arguments, and costs nothing."""
+    """Run a tactic of Lean Copilot, without arguments if they are a parse error."""
     result = session.run_tactic(state, forms[0], timeout)
     if isinstance(result, TacticError) and result.kind == "parse":
         return session.run_tactic(state, forms[1], timeout)
@@ -94,7 +94,7 @@ def _call(
 
 
 def advice(messages: Sequence[Diagnostic]) -> tuple[str, ...]:
-    """The tactics that a search says to write in its place."""
+    """Return the tactics in a `Try this` message."""
     for message in messages:
         if found := _TRY_THIS.search(message.text):
             lines = [line.strip() for line in found[1].strip().splitlines()]
@@ -110,7 +110,7 @@ def _state(result: StepResult) -> ProofState:
 
 
 def native_project(start: Path, choice: Choice | None = None) -> Path | Availability:
-    """The Lake project around `start`, or why there is none that could be used."""
+    """Return the Lake project around `start`, or the reason why it cannot be used."""
     project = find_project(start)
     if project is None:
         return Availability(False, "not inside a Lake project", "run it inside your Lake project")
@@ -126,12 +126,12 @@ def native_project(start: Path, choice: Choice | None = None) -> Path | Availabi
 
 
 def own_lean(project: Path, choice: Choice | None) -> NativeHost:
-    """The project's own toolchain, in a sandbox if that was asked for."""
+    """Open the project's own toolchain, in a sandbox if the user asked for one."""
     return native_host(project, sandbox=choice is not None and choice.sandbox)
 
 
 def requires(project: Path, package: str) -> bool:
-    """Whether a project's lakefile or manifest names a package."""
+    """Return whether a project's lakefile or manifest names a package."""
     return any(
         package in (project / name).read_text(encoding="utf-8", errors="replace")
         for name in ("lakefile.toml", "lakefile.lean", "lake-manifest.json")

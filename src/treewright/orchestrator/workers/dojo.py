@@ -1,7 +1,7 @@
-"""`dojo`: the tactics that a project's own Lean knows, one by one, on a goal or a hole of a file.
+"""`dojo`: the tactics of a project's own Lean, one by one, on a goal or a hole of a file.
 
-It runs in the project's toolchain, so Mathlib's tactics are there where the file imports them. A
-tactic that closes the goal goes through the replay check like every other proof.
+It runs in the project's toolchain and has Mathlib's tactics where the file imports them. A tactic
+that closes the goal goes through the replay check like every other proof.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DojoWorker(ThreadWorker):
 
 
 def attempt(session: LeanSession, goal: Goal, deadline: float) -> tuple[str, ...]:
-    """A script for the goal: its introductions and the first tactic that closes it."""
+    """Return a script for the goal: its introductions and the first tactic that closes it."""
     if goal.place is not None:
         return (first_closing(session, _state_in_file(session, goal.place, deadline), deadline),)
     steps = statements.introductions(goal)
@@ -60,7 +60,7 @@ def attempt(session: LeanSession, goal: Goal, deadline: float) -> tuple[str, ...
 
 
 def first_closing(session: LeanSession, state: ProofState, deadline: float) -> str:
-    """The first tactic after which the proof is finished."""
+    """Return the first tactic after which the proof is finished."""
     for tactic in TACTICS:
         left = deadline - time.monotonic()
         if left <= 0:

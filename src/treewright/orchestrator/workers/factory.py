@@ -34,7 +34,7 @@ class StubWorker:
 
 
 class UnavailableWorker:
-    """Stands for a strategy whose worker cannot be made; its probe gives the reason."""
+    """Stands for a strategy without a usable worker; its probe gives the reason."""
 
     def __init__(self, strategy: str, why: str) -> None:
         self.strategy = strategy

@@ -1,7 +1,7 @@
 """The Lean processes of a scheduler: a bounded number of sessions, and the replay check.
 
-However many goals are in work, no more than `sessions` Lean processes try tactics; one more,
-started when first needed, runs the replay check, which alone decides what is proved.
+At most `sessions` Lean processes try tactics, for any number of active goals. One more process,
+started when it is first needed, runs the replay check, which alone decides what is proved.
 """
 
 from __future__ import annotations
@@ -31,15 +31,21 @@ from treewright.orchestrator.types import Goal
 from treewright.orchestrator.workers.meter import current_meter, metered, waiting
 
 TOOLCHAIN = f"wasm-{BUNDLED_VERSION}"
-"""Of the bundled Lean; part of what makes two attempts the same."""
+"""The name of the bundled Lean in the ledger."""
 
 HostOpener = Callable[[], Host]
 
 
 class LeanAccess:
-    """Nothing is started before it is needed. `start`: where to look for a Lake project.
+    """Lends Lean sessions and runs the replay check; processes start when they are first needed.
 
-    `choice` is what `open_host` opens, for strategies that start a toolchain themselves.
+    Args:
+        sessions: The largest number of Lean processes that try tactics.
+        open_host: Opens the Lean; by default the bundled one.
+        toolchain: The name of the Lean in the ledger.
+        start: A file or directory of the Lake project to use, if any.
+        announce: Called with a line about the project, such as that it is compiled.
+        choice: The Lean that `open_host` opens, for strategies that start a toolchain themselves.
     """
 
     def __init__(
@@ -59,7 +65,7 @@ class LeanAccess:
         self.choice = choice
         self._announce = announce
         self._project: Project | None = None
-        self._looked = False
+        self._searched = False
         self._open_host = open_host or ensure_installed
         self.toolchain = toolchain
         self._pool: LeanPool | None = None
@@ -70,8 +76,8 @@ class LeanAccess:
         self._checks = ThreadPoolExecutor(max_workers=1, thread_name_prefix="replay")
 
     @property
-    def described(self) -> str:
-        """Which Lean, and what it has besides its library; for a report."""
+    def description(self) -> str:
+        """The Lean and the modules that it has, in words."""
         project = find_project(self.start) if self.start is not None else None
         if self.choice is not None and self.choice.backend == "native":
             return "the project's own Lean" if project else "a Lean toolchain"
@@ -81,9 +87,9 @@ class LeanAccess:
 
     @contextlib.asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncLeanSession]:
-        """Lends a session; waits while all are lent.
+        """Lend a session; wait while all sessions are lent.
 
-        Its CPU time, and the waiting, go to the current meter.
+        The session's CPU time and the waiting time are added to the current meter.
         """
         async with contextlib.AsyncExitStack() as stack:
             with waiting():
@@ -104,13 +110,13 @@ class LeanAccess:
 
     def _find_project(self) -> Project | None:
         with self._finding:
-            if not self._looked and self.start is not None and self.toolchain == TOOLCHAIN:
+            if not self._searched and self.start is not None and self.toolchain == TOOLCHAIN:
                 self._project = open_project(self.start, self._announce)
-            self._looked = True
+            self._searched = True
             return self._project
 
     async def sort_by_imports(self, paths: Sequence[Path]) -> list[Path]:
-        """Files, each behind those it imports, where there is a project."""
+        """Return the files in an order in which each comes after the files that it imports."""
         return await asyncio.to_thread(self._ordered, paths)
 
     def _ordered(self, paths: Sequence[Path]) -> list[Path]:
@@ -120,13 +126,13 @@ class LeanAccess:
         return by_written_imports(self.start, paths) if self.start is not None else list(paths)
 
     async def refresh(self) -> None:
-        """Reads the project again if a module of it was edited; whoever has a session keeps it."""
+        """Read the project again if one of its modules was edited; lent sessions stay valid."""
         project = self._project
         if project is not None and await asyncio.to_thread(project.changed):
             await asyncio.to_thread(self._forget_project)
 
     def _forget_project(self) -> None:
-        self._looked, self._project = False, None
+        self._searched, self._project = False, None
         pool, self._pool = self._pool, None
         replayer, self._replayer = self._replayer, None
         if replayer is not None:
@@ -135,9 +141,9 @@ class LeanAccess:
             pool.close()
 
     async def check_goal(self, goal: Goal, session: AsyncLeanSession | None = None) -> None:
-        """Refuses, by UsageError, a goal whose pieces are not what they are called.
+        """Raise a `UsageError` if the goal's text and context are not a statement and hypotheses.
 
-        Asked once a goal, of the session that is at hand or of one that is borrowed for it.
+        Each goal is checked once, in the given session or in one that is borrowed for it.
         """
         pieces = (goal.text, goal.context, goal.imports, goal.preamble)
         if goal.place is not None or pieces in self._well_formed:
@@ -150,7 +156,7 @@ class LeanAccess:
         self._well_formed.add(pieces)
 
     async def verify(self, goal: Goal, tactics: Sequence[str], timeout: float) -> Verdict:
-        """The replay check of what a worker claims. Cancelling it does not interrupt it."""
+        """Return the replay check's verdict on a claim. Cancelling does not interrupt the check."""
         await self.check_goal(goal)
         if goal.place is not None:
             original, candidate = statements.fill_holes(goal.place, tactics)
@@ -168,7 +174,7 @@ class LeanAccess:
     async def check_text(
         self, original: str, candidate: str, targets: Sequence[str], timeout: float
     ) -> Verdict:
-        """The replay check of a whole text."""
+        """Return the replay check's verdict on a whole text."""
         return await self._check(
             lambda replayer: replayer.text(original, candidate, targets, timeout=timeout)
         )
@@ -193,13 +199,13 @@ class LeanAccess:
         return work(self._replayer)
 
     async def close(self) -> None:
-        """Ends every Lean process."""
+        """End every Lean process."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
         self._closed = True
         if self._replayer is not None:
-            self._replayer.close()  # a check that runs ends as lost
+            self._replayer.close()  # a running check ends as lost
         self._checks.shutdown(cancel_futures=True)
         if self._pool is not None:
             self._pool.close()

@@ -1,4 +1,4 @@
-"""`micro`: Lean's own closing tactics, cheap ones first, as it stands and after opening steps."""
+"""`micro`: Lean's own closing tactics, cheap ones first, on the goal and after opening steps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CHEAP_CLOSERS = ("rfl", "trivial", "assumption", "decide", "simp", "omega")
 EXPENSIVE_CLOSERS = ("simp_all", "grind")
 OPENERS = ("intros", "intros; subst_vars", "intros; constructor", "intros; funext _")
 _SHARE = 3
-"""One tactic gets at most this part of the strategy's time."""
+"""One tactic gets at most one part in this many of the strategy's time."""
 
 
 _Start = tuple[tuple[str, ...], tuple[ProofState, ...]]
-"""Steps, and the states they lead to."""
+"""Steps, and the states that they lead to."""
 
 
 class MicroWorker(LeanWorker):
@@ -49,7 +49,7 @@ class MicroWorker(LeanWorker):
 async def _first_closer(
     session: AsyncLeanSession, starts: list[_Start], closers: tuple[str, ...], share: float
 ) -> tuple[str, ...] | None:
-    """Every closer on every start before the next, more expensive one."""
+    """Try each closer on all starts, cheap closers first; return the first script that closes."""
     for closer in closers:
         for steps, states in starts:
             single = all(len(state.goals) == 1 for state in states)

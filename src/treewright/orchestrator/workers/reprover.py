@@ -1,4 +1,4 @@
-"""`reprover`: a model proposes tactics for a state, Lean tries them, the likeliest state first."""
+"""`reprover`: models propose tactics for a state, and Lean tries them, likely states first."""
 
 from __future__ import annotations
 
@@ -38,18 +38,21 @@ from treewright.premises.index_builder import default_path
 WIDTH = 4
 _STEP_SECONDS = 10.0
 T = TypeVar("T")
-# Cost, order of arrival, states, steps that led there.
+# Cost, order of arrival, states, and the steps that led to the states.
 _Waiting = tuple[float, int, tuple[ProofState, ...], tuple[str, ...]]
 
 
 class Proposer(Protocol):
-    """What the search asks for tactics."""
+    """Proposes tactics to the search."""
 
     def propose(self, state: str, stop: Callable[[], bool]) -> list[Suggestion]: ...
 
 
 class ReproverWorker:
-    """Reads the models when first needed, from a directory or that of TREEWRIGHT_REPROVER."""
+    """Runs ReProver's models from a directory, by default the one in TREEWRIGHT_REPROVER.
+
+    The models are read when they are first needed.
+    """
 
     def __init__(
         self, lean: LeanAccess, directory: Path | None = None, premises: Path | None = None
@@ -114,7 +117,7 @@ class ReproverWorker:
 
 
 class ModelProposer:
-    """Retrieval and generation for one goal; `used` are the premises the model was shown."""
+    """Retrieval and generation for one goal; `used` has the premises that the model was shown."""
 
     def __init__(self, loaded: ReProver, index: PremiseIndex | None) -> None:
         self._models = loaded
@@ -135,7 +138,7 @@ class ModelProposer:
 
 
 class ProposalSearch(LeanWorker):
-    """Best-first: a state's score is the sum of the scores of the tactics that led to it."""
+    """Best-first search; the score of a state is the sum of its tactics' scores."""
 
     strategy = StrategyType.REPROVER
 
@@ -171,13 +174,13 @@ class ProposalSearch(LeanWorker):
 
 
 async def _in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
-    """Runs work beside the loop; when we are cancelled it is told to stop and not waited for."""
+    """Run work in a thread. A cancellation tells the work to stop and does not wait for it."""
     unwanted = threading.Event()
     with _set_on_exit(unwanted):
-        return await asyncio.to_thread(_quietly, work, unwanted)
+        return await asyncio.to_thread(_run_metered, work, unwanted)
 
 
-def _quietly(work: Callable[[Callable[[], bool]], T], unwanted: threading.Event) -> T:
+def _run_metered(work: Callable[[Callable[[], bool]], T], unwanted: threading.Event) -> T:
     meter, before = current_meter.get(), time.thread_time()
     try:
         return work(unwanted.is_set)

@@ -1,4 +1,4 @@
-"""`search`: the centralized proof search of `mcts`, with the tactics of core Lean."""
+"""`search`: the centralized proof search of `treewright prove`, with core Lean's tactics."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from treewright.search.andor.graph import Status
 
 STEP_SECONDS = 2.0
 MAX_SIMULATIONS = 2000
-_NO_LIMIT = 1 << 62  # the pool replaces sessions that have grown
+_NO_LIMIT = 1 << 62
+"""No limit of the heap: the pool replaces sessions that use much memory."""
 
 
 class SearchWorker(LeanWorker):
     strategy = StrategyType.SEARCH
 
     def probe(self) -> Availability:
-        return Availability(True, f"proof search on {self._lean.described}")
+        return Availability(True, f"proof search on {self._lean.description}")
 
     async def close_hole(
         self, session: AsyncLeanSession, hole: Hole, goal: Goal, deadline: float
@@ -54,8 +55,11 @@ def _search(
     stop: threading.Event,
     meter: Meter,
 ) -> tuple[str, ...] | None:
-    """What closes the goal; without its file's open lemmas, if that can be found in the time left.
-    What rests on them would be refused, and is better than nothing only for whoever reads it."""
+    """Return steps that close the goal, or None.
+
+    Steps that use an open lemma of the goal's file would be refused. The rest of the time is then
+    spent on a second search without the open lemmas.
+    """
     steps = _once(session, state, deadline, stop, meter)
     if steps is None or goal.place is None or not _has_others(goal.place):
         return steps
@@ -68,7 +72,7 @@ def _search(
 
 
 def _has_others(place: Place) -> bool:
-    """Whether there may be sorries beside those of the goal."""
+    """Return whether the file may have more sorries than those of the goal."""
     text = place.source
     return text.count("sorry") + text.count("admit") > len(place.holes)
 
@@ -81,7 +85,7 @@ def _once(
     meter: Meter,
     without: Sequence[str] = (),
 ) -> tuple[str, ...] | None:
-    """Simulations until the goal is closed, everything was tried, or there is no time left."""
+    """Search until the goal is closed, all tactics were tried, or the time is over."""
     sources = SourceSettings(known=True, learned=meter.given)
     settings = Settings(mode="centralized", step_timeout=STEP_SECONDS, sources=sources)
     borrowed = _Borrowed(session, deadline, stop)
@@ -116,15 +120,15 @@ def _once(
 
 
 class _OutOfTime(Exception):
-    """The search has to end now."""
+    """The time of the search is over."""
 
 
 class _LeanEnded(Exception):
-    """The borrowed session is lost. No `LeanError`: a search would go on after that."""
+    """The borrowed session is lost. Not a `LeanError`, because a search continues after those."""
 
 
 class _Borrowed:
-    """A session of the pool for a search: checked before each step, never closed by it."""
+    """A session of the pool for a search, which checks the time before each step."""
 
     def __init__(self, session: LeanSession, deadline: float, stop: threading.Event) -> None:
         self._session = session
@@ -145,7 +149,7 @@ class _Borrowed:
         return self._session.run_tactic(state, text, min(timeout, left))
 
     def close(self) -> None:
-        """The pool's, not the search's."""
+        """Do nothing: the session belongs to the pool."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._session, name)

@@ -1,8 +1,9 @@
 """`sketch`: a language model proposes a proof in `have` steps; Lean and `micro` fill them in.
 
-The steps are `sorry`s in the model's script. Those that a quick tactic closes are filled in; if
-all are, the script is the claim. For the others lemmas are asked for, where a marketplace is given:
-one that is there already is used, what stays open are the result's subgoals and tickets.
+The steps are `sorry`s in the model's script. Steps that a quick tactic closes are filled in; a
+script without open steps is the claim. Lemmas are requested for the other steps, if there is a
+marketplace: a completed lemma closes its step, and steps that stay open are the result's subgoals
+and tickets.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ proof; the last line closes the goal from these steps.
 
 
 def endpoint_of_environment() -> Endpoint | None:
-    """What the three variables say; None if they name no endpoint."""
+    """Return the endpoint that the three variables describe; None if they name none."""
     url, model, key = (
         os.environ.get(name, "").strip() for name in (URL_VARIABLE, MODEL_VARIABLE, KEY_VARIABLE)
     )
@@ -74,7 +75,7 @@ def endpoint_of_environment() -> Endpoint | None:
 
 
 class LemmaRequests(Protocol):
-    """The part of the marketplace that a sketch needs."""
+    """The part of the marketplace that the strategy uses."""
 
     async def request_lemma(self, goal: str, **details: Any) -> str: ...
 
@@ -82,7 +83,7 @@ class LemmaRequests(Protocol):
 
 
 class SketchWorker:
-    """The time limit is for the model's answer; checking it with Lean gets as much again."""
+    """Asks a model for a sketch; the time limit holds for the answer and again for filling in."""
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class SketchWorker:
         question = [Message("user", PROMPT.format(goal=goal.shown))]
         request = Request(question, timeout_seconds=timeout, tries=_TRIES)
         answer = await ChatClient(self._endpoint).ask_async(request, waiting=meter.waiting)
-        meter.add_usage(answer.usage)  # whatever comes of it, it was paid for
+        meter.add_usage(answer.usage)  # the answer is paid for in any case
         script = script_of(answer.text)
         if not script:
             raise NoProof("the model's answer has no script")
@@ -161,11 +162,11 @@ class SketchWorker:
     async def _fill(
         self, session: AsyncLeanSession, goal: Goal, script: str
     ) -> tuple[str, list[Sorry], list[str]]:
-        """The script with what could be filled in; the steps still open, and their tickets."""
+        """Return the script with filled steps, the steps still open, and their tickets."""
         await check_goal(self._lean, session, goal)
         text, start, tail, column = _placed(goal, script)
         await _check_script(session, goal, script, text, start, tail)
-        gave_up = 0
+        unfilled = 0
         tickets: list[str] = []
         while True:
             result = await session.check(
@@ -181,25 +182,25 @@ class SketchWorker:
                 raise NoProof(f"the sketch does not elaborate: {detail.splitlines()[0]}")
             end = len(text.encode()) - tail
             inside = [s for s in from_check(text, result) if start <= s.start < end]
-            waiting = inside[gave_up:]
+            waiting = inside[unfilled:]
             if not waiting:
                 found = _taken_back(text.encode()[start:end].decode(), column)
-                # Once more, with what filled its steps.
+                # Checked again, because the filled steps are new text.
                 await _check_script(session, goal, found, text, start, tail)
                 return found, inside, tickets
-            # From the front: what was given up stays in front of what is still to be tried.
+            # From the front, so that the open steps come before the untried ones.
             deadline = time.monotonic() + 60
             steps = await self._filler.close_hole(session, Hole(waiting[0].states), goal, deadline)
             if steps is not None:
                 text = replace(text, waiting[0], "\n".join(steps))
                 continue
-            ticket = await self._request(goal, waiting[0], gave_up + 1)
+            ticket = await self._request(goal, waiting[0], unfilled + 1)
             if ticket is not None and (proof := _proof_in(ticket, waiting[0])):
                 candidate = replace(text, waiting[0], proof)
                 if await _elaborates(session, candidate):
                     text = candidate
                     continue
-            gave_up += 1
+            unfilled += 1
             tickets += [ticket.ticket_id] if ticket is not None else []
 
     async def _request(self, goal: Goal, step: Sorry, number: int) -> Ticket | None:
@@ -225,7 +226,7 @@ def _lemma_name(goal: Goal, number: int) -> str:
 async def _check_script(
     session: AsyncLeanSession, goal: Goal, script: str, text: str, start: int, tail: int
 ) -> None:
-    """A model's text is tactics and nothing else: no command may stand behind them."""
+    """Raise `NoProof` if a model's text contains anything but tactics, such as a command."""
 
     def check(parser: Parser) -> None:
         if goal.place is None:
@@ -244,9 +245,10 @@ def _context(step: Sorry) -> list[str]:
 
 
 def _proof_in(ticket: Ticket, step: Sorry) -> str:
-    """The tactic that is a completed ticket's proof, or '' if it cannot stand in the step.
+    """Return the tactic of a completed ticket's proof, or '' if it does not fit the step.
 
-    A lemma that was asked for under other names does not fit, nor one with lemmas of its own.
+    A lemma that was requested with other hypothesis names does not fit, nor does a proof that
+    declares further lemmas.
     """
     if ticket.status is not TicketStatus.COMPLETED or list(ticket.context) != _context(step):
         return ""
@@ -260,7 +262,7 @@ async def _elaborates(session: AsyncLeanSession, text: str) -> bool:
 
 
 def script_of(answer: str) -> str:
-    """The tactic script in a model's answer: of its first code block, without a heading."""
+    """Return the tactic script in a model's answer: its first code block without a heading."""
     block = _BLOCK.search(answer)
     text = block[1] if block else ""
     lines = _HEADING.sub("", text).expandtabs(2).rstrip().splitlines()
@@ -274,9 +276,9 @@ def script_of(answer: str) -> str:
 
 
 def _placed(goal: Goal, script: str) -> tuple[str, int, int, int]:
-    """A whole text with the script in it; the bytes before and after it; its column."""
+    """Return a whole text with the script in it, the bytes before and after it, its column."""
     if goal.place is None:
-        # The names of the context have to be there for the script to use them.
+        # The script may use the names of the context.
         script = "\n".join([*statements.introductions(goal), script])
         before, _, after = statements.statement_file(goal).rpartition("sorry")
         laid_out = script.replace("\n", "\n  ")

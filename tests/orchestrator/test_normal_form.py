@@ -60,7 +60,7 @@ def statement(generator: random.Random, scope: list[Binder], depth: int) -> Node
 
 
 def names_for(node: Node, generator: random.Random, used: dict[Binder, str]) -> None:
-    """A name for each binder that captures nothing: shadowing only what is not used below."""
+    """Give each binder a name that shadows only names that are not used below."""
     if node.kind == "bind":
         binder, body = node.parts
         needed = {used[b] for b in free(body) if b is not binder}
