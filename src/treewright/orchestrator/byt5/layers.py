@@ -35,7 +35,7 @@ def log_softmax(scores: Floats) -> Floats:
 
 
 def split_heads(values: Floats, heads: int) -> Floats:
-    """(batch, length, heads · size) -> (batch, heads, length, size)."""
+    """Return (batch, length, heads · size) values as (batch, heads, length, size)."""
     batch, length, width = values.shape
     return values.reshape(batch, length, heads, width // heads).transpose(0, 2, 1, 3)
 
