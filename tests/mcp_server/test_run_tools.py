@@ -24,7 +24,7 @@ BAD = [
     ("tree_why", {"run": RUN_ID, "item": "n9999"}, "n9999"),
     ("tree_diff", {"run": RUN_ID, "item": "--output=/tmp/x"}, "no commit for"),
     ("tree_steer", {"run": RUN_ID, "action": "ban"}, "needs `what`"),
-    ("tree_steer", {"run": RUN_ID, "action": "ban", "what": "("}, "regular expression"),
+    ("tree_steer", {"run": RUN_ID, "action": "ban", "what": " "}, "the pattern is empty"),
     ("tree_steer", {"run": RUN_ID, "action": "pause", "now": True}, "`now` means nothing"),
     ("tree_steer", {"run": RUN_ID, "action": "budget"}, "budget needs a limit"),
     ("tree_steer", {"run": RUN_ID, "action": "delete"}, "is not one of"),

@@ -93,7 +93,7 @@ def test_before_there_are_two_an_earlier_run_is_asked(tmp_path: Path) -> None:
     assert found is not None
     assert (found.based_on, found.run) == (3, "newest")
     assert found.evaluations == (0, 7)
-    assert "from 3 of run newest" in forecast.words(found)
+    assert "from 3 of run newest" in forecast.describe(found)
 
 
 def test_a_run_that_is_over_and_a_price_that_is_unknown() -> None:
@@ -105,13 +105,13 @@ def test_a_run_that_is_over_and_a_price_that_is_unknown() -> None:
     assert unknown is not None
     assert unknown.cost_usd is None
     assert unknown.tokens == (0, 600)
-    assert "cost unknown" in forecast.words(unknown)
+    assert "cost unknown" in forecast.describe(unknown)
 
 
 def test_the_line_says_what_can_be_said_and_no_more() -> None:
     paid = forecast.forecast(measured([60, 60, 60]), 1)
     assert paid is not None
-    assert forecast.words(paid) == (
+    assert forecast.describe(paid) == (
         "forecast: 0 to 5 more evaluations, 0 to 5 min 00 s, 0 to 500 tokens, "
         "cost 0.00 to 0.05 USD (from 3 of run run)"
     )
@@ -120,6 +120,6 @@ def test_the_line_says_what_can_be_said_and_no_more() -> None:
         one.usage = Usage()
     free = forecast.forecast(run, 1)
     assert free is not None
-    assert forecast.words(free) == (
+    assert forecast.describe(free) == (
         "forecast: 0 to 5 more evaluations, 0 to 5 min 00 s (from 3 of run run)"
     ), "nobody was asked who costs something"

@@ -16,7 +16,7 @@ from treewright.cli.tree_progress import describe_skipped
 from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest, Unset
-from treewright.tree.records.steering import Command, Steering, new_command, words
+from treewright.tree.records.steering import Command, Steering, describe, new_command
 from treewright.tree.run import inbox, steering
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.inbox import Letter
@@ -183,7 +183,7 @@ def test_a_finished_run_tries_an_injected_idea_and_goes_on(toy: ToyRepository) -
 @pytest.mark.parametrize("policy", [None, "best-first"])
 def test_what_is_banned_is_not_tried(toy: ToyRepository, policy: str | None) -> None:
     run(toy, policy, most=0, **(STEADY if policy else BEAM))
-    steer(toy, "ban", pattern="^# set [ab] to")
+    steer(toy, "ban", pattern="# set [ab] to")
     found = run(toy)
     titles = {
         (toy.run_dir("run") / e.idea_path).read_text().splitlines()[0]
@@ -197,14 +197,14 @@ def test_what_is_banned_is_not_tried(toy: ToyRepository, policy: str | None) -> 
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])
-def test_a_pattern_with_no_end_of_ways_does_not_hold_the_search_up(
+def test_a_pattern_with_many_wildcards_does_not_delay_the_search(
     toy: ToyRepository, policy: str | None
 ) -> None:
     toy.write("ideas/00.md", set_parameter("A", 1.5) + "\n<!-- " + "a" * 5000 + "! -->\n")
-    toy.commit("an idea that many patterns take long for")
+    toy.commit("an idea with a long line")
     shape: dict[str, Any] = {**(STEADY if policy else BEAM), "dry_run": True}
     run(toy, policy, most=0, **shape)
-    steer(toy, "ban", pattern="(a+)+$")
+    steer(toy, "ban", pattern="*a" * 40 + "b")
     assert run(toy).stop_reason is not None
 
 
@@ -288,8 +288,7 @@ def test_the_budget_is_changed_under_way(toy: ToyRepository, policy: str | None)
         ("boost", {"node_id": "n0099"}, "there is no node n0099"),
         ("boost", {"node_id": "n0000"}, "n0000 is expanded next in any case"),
         ("inject", {}, "the idea is empty"),
-        ("ban", {"pattern": "("}, "'(' is no regular expression"),
-        ("ban", {"pattern": "(?=a)"}, "of groups that begin with (?"),
+        ("ban", {"pattern": " "}, "the pattern is empty"),
         ("ban", {"pattern": "a" * 10**6}, "the pattern has more than 1000 characters"),
         ("budget", {"settings": {"max_total_idea_evals": 1}}, None),
         ("budget", {"settings": {"seed": 1}}, "seed cannot be changed"),
@@ -392,7 +391,7 @@ def test_what_was_changed_is_said_in_words() -> None:
     )
     before = {"max_depth": 2, "caps": {"cost_usd": {"all": 0.9, "coder": 2.0}}}
     record = Steering(command=command, depth=1, evaluations=2, before=before)
-    assert words(record) == (
+    assert describe(record) == (
         "budget max_depth 3 (was 2), max_cost_usd 3 (was 0.9), "
         "max_cost_usd of the coder 2, by me@here"
     )

@@ -101,7 +101,7 @@ def test_a_manifest_that_is_lost_is_rebuilt_from_the_journal(run_dir: Path, dama
         path.write_bytes(changed.get(damage, b"[]"))
     assert state_of(store.load(run_dir)) == expected
     append(run_dir, snapshot=True)
-    assert store.checksum_holds(path.read_bytes())
+    assert store.is_checksum_valid(path.read_bytes())
     assert len(store.load(run_dir).evaluations) == 3
 
 

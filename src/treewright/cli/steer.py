@@ -109,7 +109,7 @@ def steer(run: str, action: str, what: str | None, repo: Path, as_json: bool, **
 
 
 def _print_table(found: Asked) -> None:
-    from treewright.tree.records.steering import Steering, words
+    from treewright.tree.records.steering import Steering, describe
 
     waiting = [Steering(command=command) for command in found.waiting]
     states = (("waiting", waiting), ("applied", found.applied), ("refused", found.refused))
@@ -118,7 +118,7 @@ def _print_table(found: Asked) -> None:
             record.command.requested_at,
             state,
             f"after {record.evaluations}" if state == "applied" else "",
-            words(record),
+            describe(record),
         )
         for state, records in states
         for record in records

@@ -434,7 +434,7 @@ def _search(flags: dict[str, Any]) -> None:
             )
         runs, workers = layout.runs_directory(coordinator.repo), flags["max_parallel_evals"]
         if (ahead := forecast.forecast(coordinator.manifest, workers, runs)) is not None:
-            progress.say(forecast.words(ahead))
+            progress.say(forecast.describe(ahead))
         report = search(coordinator, until_done=flags["until_done"])
         progress.say(f"report: {report}")
         document = description.describe(coordinator.manifest, coordinator.store.run_dir)

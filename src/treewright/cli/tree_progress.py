@@ -161,7 +161,7 @@ class SearchProgress:
             case ev.Stopped():
                 self.say(f"stop: {event.reason}")
             case ev.Steered():
-                self.say(steering.words(event.record))
+                self.say(steering.describe(event.record))
             case _:
                 pass
 

@@ -111,9 +111,9 @@ def _changes(manifest: Manifest) -> list[dict[str, Any]]:
             "asked": milliseconds(record.command.requested_at),
             "action": record.command.action,
             "by": record.command.by,
-            "what": " ".join(filter(None, (steering.what(record), record.idea_path))),
+            "what": " ".join(filter(None, (steering.describe_target(record), record.idea_path))),
             "node": record.node_id or record.command.node_id,
-            "words": steering.words(record),
+            "words": steering.describe(record),
             "refused": record.refused is not None,
             "why": record.refused or "",
         }

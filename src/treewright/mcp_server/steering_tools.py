@@ -30,7 +30,7 @@ class SteerArguments(Arguments, frozen=True):
         str,
         msgspec.Meta(
             max_length=200_000,
-            description="inject: the idea's Markdown; ban: a node or a regular expression; "
+            description="inject: the idea's Markdown; ban: a node, or a pattern with * and ?; "
             "boost: a node; reopen: a node or a quarantined evaluation.",
         ),
     ] = ""
@@ -85,8 +85,8 @@ def asked(server: ServerState, given: SteeringArguments, call: Call) -> Steering
         found = commands.asked(run.path, known(manifest))
     return Steering(
         [f"{command.action} {command.command_id}" for command in found.waiting[-_MOST:]],
-        [clipped(steering.words(record), 300) for record in found.applied[-_MOST:]],
-        [clipped(steering.words(record), 300) for record in found.refused[-_MOST:]],
+        [clipped(steering.describe(record), 300) for record in found.applied[-_MOST:]],
+        [clipped(steering.describe(record), 300) for record in found.refused[-_MOST:]],
     )
 
 

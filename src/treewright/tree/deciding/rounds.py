@@ -27,7 +27,7 @@ from treewright.tree.records.steering import (
     Steering,
     applied,
     banned_nodes,
-    undone,
+    undo,
     until,
 )
 
@@ -68,13 +68,13 @@ def rules_now(manifest: Manifest) -> Rules:
 def rules_of(manifest: Manifest, depth: int) -> Rules:
     """Those by which that depth was decided, or will be."""
     later = [record for record in applied(manifest.steering) if record.depth >= depth]
-    return Rules(**undone(settings(manifest), later))
+    return Rules(**undo(settings(manifest), later))
 
 
 def rules_after(manifest: Manifest, change: Steering) -> Rules:
     """Those that held from a change to the next one."""
     records = applied(manifest.steering)
-    return Rules(**undone(settings(manifest), records[len(until(records, change)) :]))
+    return Rules(**undo(settings(manifest), records[len(until(records, change)) :]))
 
 
 def changes_after(manifest: Manifest, depth: int) -> list[Steering]:

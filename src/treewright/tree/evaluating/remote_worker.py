@@ -73,7 +73,7 @@ def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str,
     with (
         tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
         stop_on_event(decoded.cancel_event) as cancel,
-        usage_log.telling(_teller(decoded)),
+        usage_log.reporting_to(_teller(decoded)),
     ):
         result = evaluate_in(Path(directory), decoded, bundle, cancel)
     return msgspec.msgpack.encode(result), worker_name(), os.getpid()

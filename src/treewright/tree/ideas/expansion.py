@@ -80,7 +80,7 @@ class Expander:
         ]
         seen = self._seen(manifest, lineage)
         settled = self._settled(manifest, node)
-        banned = steering.patterns(steering.applied(manifest.steering))
+        banned = steering.banned_patterns(steering.applied(manifest.steering))
         chosen: list[tuple[Idea, str]] = []
         skipped: list[SkippedIdea] = []
         for record in left_over:

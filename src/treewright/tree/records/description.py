@@ -1,4 +1,4 @@
-"""The JSON object that an invocation prints, and how long a run may take."""
+"""The JSON object that `treewright tree` prints, and the size of a run before it begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from treewright.tree.records.steering import DEFAULT_ELITES
 
 
 def best_node(manifest: Manifest) -> Node:
-    """The node with the highest root-relative score; of equals the oldest, so the root at 0."""
+    """Return the node with the best score; among equal scores the oldest, so the root at 0."""
     return min(manifest.nodes.values(), key=lambda node: (-score(node), node.depth, node.node_id))
 
 
@@ -23,7 +23,7 @@ def score(node: Node) -> float:
 
 
 def describe(manifest: Manifest, run_dir: Path) -> dict[str, Any]:
-    """Stable and documented in docs/cli.md."""
+    """Return the JSON object of a run; its fields are documented in docs/cli.md."""
     best = best_node(manifest)
     recommendation = best.root_relative
     statuses = [evaluation.status for evaluation in manifest.evaluations.values()]
@@ -68,7 +68,7 @@ _STATUSES = ("pending", "running", "completed", "failed")
 
 
 def estimate(manifest: Manifest, runs: Path, workers: int) -> str:
-    """How much a real run of this shape would evaluate and, from past ones, how long."""
+    """Return one line about the size of a real run, with its duration if earlier runs are known."""
     most = most_evaluations(manifest)
     beam = manifest.beam_width * manifest.max_depth
     sweeps = (
@@ -85,8 +85,7 @@ def estimate(manifest: Manifest, runs: Path, workers: int) -> str:
 
 
 def most_evaluations(manifest: Manifest) -> int:
-    """How many evaluations a run of this shape makes if every frontier is full. Depths that are
-    decided have those that they had."""
+    """Return the number of evaluations of a run in which every further frontier is full."""
     if manifest.steady is not None and manifest.max_total_idea_evals is not None:
         return manifest.max_total_idea_evals
     decided = manifest.current_depth
@@ -100,7 +99,7 @@ def most_evaluations(manifest: Manifest) -> int:
 
 
 def past_seconds_per_evaluation(runs: Path) -> float | None:
-    """The mean time of the finished evaluations of this repository's real runs, if any."""
+    """Return the mean duration of evaluations in earlier real runs, or None without any."""
     taken: list[float] = []
     for run_dir in sorted(runs.iterdir()) if runs.is_dir() else []:
         try:

@@ -1,7 +1,7 @@
-"""What can happen to a tree run: the lines of events.jsonl.
+"""The events of a tree run: the lines of events.jsonl.
 
-A line is a fact that is durable before anybody acts on it. The manifest is what
-these lines add up to; `state.apply` is the addition.
+An event is written to disk before the search acts on it. `state.apply` applies events to a
+manifest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from treewright.tree.records.steering import Steering
 
 
 class _Event(msgspec.Struct, tag_field="type", kw_only=True):
-    """`epoch` and `at` are filled in by the store."""
+    """Fields of every event. The store fills in `epoch` and `at`."""
 
     epoch: int = 0
     at: str = ""
@@ -44,15 +44,19 @@ class LeaseTaken(_Event, tag=journal.LEASE):
 
 
 class RunCreated(_Event, tag="run_created"):
-    """The manifest as it was when the run began, with the root as its only node."""
+    """The first manifest of a run; the root is its only node."""
 
     manifest: Manifest
 
 
 class NodeExpanded(_Event, tag="expanded"):
-    """Ideas were chosen for a node; their files exist. Without a barrier `expansion` numbers
-    these events, and `exhausted` says that there were no ideas and will be none. `failures` says
-    which sources failed, and why."""
+    """Ideas were chosen for a node; their files exist.
+
+    Args:
+        expansion: The number of this event, in runs without a barrier.
+        exhausted: Set if the node has no ideas and will have none, in runs without a barrier.
+        failures: One line for each idea source that failed.
+    """
 
     node_id: str
     depth: int
@@ -68,8 +72,12 @@ class NodeExpanded(_Event, tag="expanded"):
 
 
 class Queued(_Event, tag="queued"):
-    """An evaluation is to be made. `seen`: how many outcomes were known to whom chose it.
-    `without`: nodes that could not be chosen, because their ideas were still to come."""
+    """An evaluation was put into the queue.
+
+    Args:
+        seen: Number of outcomes known to the choice, in runs without a barrier.
+        without: Nodes excluded from the choice because their ideas were still being generated.
+    """
 
     eval_id: str
     parent_node_id: str
@@ -83,7 +91,7 @@ class Queued(_Event, tag="queued"):
 
 
 class Started(_Event, tag="started"):
-    """An attempt began. `boot_id` names the start of the machine on which its coordinator ran."""
+    """An attempt began. `boot_id` identifies the boot of the coordinator's machine."""
 
     eval_id: str
     attempt: int
@@ -91,11 +99,15 @@ class Started(_Event, tag="started"):
 
 
 class Requeued(_Event, tag="requeued"):
-    """The evaluation goes back to the queue; `reason` is `interrupted`, `lost` (with its
-    coordinator), or the code of the failure that is tried again. `usage` is what the
-    attempt had cost. `company`: how many others ran when the coordinator died; None if it did
-    not, or if the machine has restarted since, so that no candidate can be blamed. `paused`: an
-    outage, which ends the invocation unless it has passed by then."""
+    """An evaluation went back to the queue.
+
+    Args:
+        reason: `interrupted`, `lost` (with its coordinator), or the code of a retried failure.
+        usage: The cost of the attempt.
+        company: Number of other evaluations running when the coordinator died. None if the
+            coordinator lives, or if the machine has restarted since: then no candidate is blamed.
+        paused: Whether an outage caused it; the invocation ends unless the outage passes.
+    """
 
     eval_id: str
     attempt: int
@@ -123,7 +135,7 @@ class Failed(_Event, tag="failed"):
 
 
 class HeldoutMeasured(_Event, tag="heldout"):
-    """A node's own results on the confirmation configs, which its children must beat."""
+    """A node was measured on the confirmation configs; its children must beat these results."""
 
     node_id: str
     artifact: Artifact
@@ -131,7 +143,7 @@ class HeldoutMeasured(_Event, tag="heldout"):
 
 
 class Confirmed(_Event, tag="confirmed"):
-    """A candidate was measured on held-out configs (and held, or did not)."""
+    """A candidate was measured on held-out configs."""
 
     eval_id: str
     confirmation: Confirmation
@@ -139,7 +151,7 @@ class Confirmed(_Event, tag="confirmed"):
 
 
 class Decided(_Event, tag="decided"):
-    """The barrier of a depth: every evaluation's fate, the new nodes, the next frontier."""
+    """A depth was decided: the fate of its evaluations, the new nodes, the next frontier."""
 
     depth: int
     decisions: dict[str, Decision]
@@ -150,7 +162,7 @@ class Decided(_Event, tag="decided"):
 
 
 class Settled(_Event, tag="settled"):
-    """Without a barrier: one evaluation's fate, and the node that it became."""
+    """One evaluation was decided, in a run without a barrier, and may have become a node."""
 
     eval_id: str
     decision: Decision
@@ -165,8 +177,13 @@ class Stopped(_Event, tag="stopped"):
 
 
 class Steered(_Event, tag="steered"):
-    """Somebody changed how the run goes on: the frontier and the stop reason from here on, if
-    they are others, and the idea that was added. A refused command changes nothing."""
+    """A command of the user was applied or refused. A refused command changes nothing.
+
+    Args:
+        idea: The idea that was added.
+        frontier: The frontier from now on, if it differs.
+        stop_reason: The stop reason from now on, if it differs.
+    """
 
     record: Steering
     idea: IdeaRecord | Unset = UNSET

@@ -1,8 +1,8 @@
-"""What the rest of a run may take: evaluations, hours, tokens and cost, each as a range.
+"""A forecast of the rest of a run: ranges of evaluations, hours, tokens and cost.
 
-From the evaluations that have ended, of this run or of an earlier one. The range of the evaluations
-is from those that are certain to those that the settings allow; the others are 80 % prediction
-intervals on top. A price that is not known makes the cost unknown, not 0.
+The forecast is based on finished evaluations of the run, or of an earlier run. The number of
+evaluations lies between those in the queue and those that the settings allow; the other ranges are
+80 % prediction intervals for these numbers. An unknown price makes the cost unknown, not 0.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Range = tuple[float, float]
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """`cost_usd` is None where a price is unknown; `based_on` evaluations of `run`."""
+    """A forecast based on `based_on` evaluations of `run`; `cost_usd` is None without prices."""
 
     evaluations: tuple[int, int]
     hours: Range
@@ -41,8 +41,13 @@ class Forecast(msgspec.Struct, frozen=True):
 
 
 def forecast(manifest: Manifest, workers: int, runs: Path | None = None) -> Forecast | None:
-    """None if the run is over, or nothing is known to tell from. `runs` are where earlier runs
-    of the repository are looked for."""
+    """Return a forecast, or None if the run is over or no evaluation has finished.
+
+    Args:
+        manifest: The run.
+        workers: Number of evaluations at once.
+        runs: The directory of earlier runs, which are used if this run has too few evaluations.
+    """
     if manifest.stop_reason is not None or manifest.dry_run:
         return None
     source = manifest
@@ -67,8 +72,8 @@ def forecast(manifest: Manifest, workers: int, runs: Path | None = None) -> Fore
     )
 
 
-def words(found: Forecast) -> str:
-    """A line for people; without tokens and cost where no model was asked."""
+def describe(found: Forecast) -> str:
+    """Return one line about a forecast, without tokens and cost if no model was asked."""
     low, high = (seconds(3600 * hours) if hours else "0" for hours in found.hours)
     parts = [
         f"{found.evaluations[0]} to {found.evaluations[1]} more evaluations",
@@ -89,7 +94,7 @@ def _ended(manifest: Manifest) -> list[Any]:
 
 
 def _left(manifest: Manifest) -> tuple[int, int]:
-    """Evaluations that are queued and open, and all that may come."""
+    """Return the number of open evaluations, and the most that may still be made."""
     is_open = (e.finished_at is None for e in manifest.evaluations.values())
     certain = sum(is_open)
     done = len(manifest.evaluations) - certain
@@ -97,7 +102,7 @@ def _left(manifest: Manifest) -> tuple[int, int]:
 
 
 def _total(counts: tuple[int, int], samples: Sequence[float]) -> Range:
-    """From the least of the fewer to the most of the many."""
+    """Return the range of the sum of `counts` samples."""
     n = len(samples)
     mean = math.fsum(samples) / n
     spread = math.sqrt(math.fsum((x - mean) ** 2 for x in samples) / (n - 1))
@@ -111,7 +116,7 @@ def _total(counts: tuple[int, int], samples: Sequence[float]) -> Range:
 
 
 def _earlier(manifest: Manifest, runs: Path) -> Manifest | None:
-    """The newest other run with something to tell."""
+    """Return the newest other run with enough finished evaluations."""
     found: Manifest | None = None
     for run_dir in sorted(runs.iterdir()) if runs.is_dir() else []:
         if run_dir.name == manifest.tree_run_id:

@@ -1,9 +1,9 @@
-"""Where everything of a tree run is: the only place that spells a path inside a run directory.
+"""The paths of a tree run, and the names of its branches.
 
-Paths in records are relative to the run directory and written with `/`; functions here return
-those. `run_dir / layout.experiment(eval_id)` is the place itself. The names are part of the
-file format (docs/manifest.md): what is renamed here is not found in the runs of today. What one
-module writes for people and nobody looks for, such as the logs of agents, is named there.
+Functions return paths relative to the run directory, written with `/`, as records have them:
+`run_dir / layout.experiment(eval_id)` is the directory. The names are part of the file format
+(docs/manifest.md). Files that only one module writes and none reads, such as the logs of agents,
+are named in that module.
 """
 
 from __future__ import annotations
@@ -40,32 +40,31 @@ ROOT_BASELINE = "root_baseline"
 PREFLIGHT = "preflight"
 IDEA_FILES = "idea_*.md"
 GENERATING = ".generating"
-"""Beside the idea files of a node, while they are being made."""
+"""Directory next to the idea files of a node while a source generates them."""
 
 
 def failed_source(number: int) -> str:
-    """Beside the idea files of a node: the logs of the idea source of that number, from 0, when
-    it last failed."""
+    """Return the directory of the last failed logs of an idea source; numbers begin with 0."""
     return f"failed_source_{number}"
 
 
 def runs_directory(repo: Path) -> Path:
-    """Where the runs of a repository are."""
+    """Return the directory of all tree runs of a repository."""
     return repo / STATE_DIR / RUNS_DIR
 
 
 def sweep_directory(name: str) -> str:
-    """Logs of a sweep that belongs to no idea: the root's, a node's held-out one."""
+    """Return the log directory of a sweep without an idea: the root's, or a held-out sweep."""
     return f"{EVALUATIONS}/{name}"
 
 
 def experiment(eval_id: str) -> str:
-    """Logs and summary of an evaluation."""
+    """Return the directory with the logs and the summary of an evaluation."""
     return f"{EVALUATIONS}/{eval_id}/experiment"
 
 
 def summary(experiment_dir: str) -> str:
-    """The summary of the evaluation with this `experiment_dir`."""
+    """Return the summary in an evaluation's `experiment_dir`."""
     return f"{experiment_dir}/{SUMMARY}"
 
 
@@ -78,55 +77,55 @@ def ideas(node_id: str) -> str:
 
 
 def idea_file(number: int) -> str:
-    """The name of a node's idea with this number, from 0."""
+    """Return the file name of a node's idea; numbers begin with 0."""
     return f"idea_{number:03d}.md"
 
 
 def gantt_picture(depth: int) -> str:
-    """When each evaluation of a depth ran."""
+    """Return the file name of the chart of a depth's evaluations over time."""
     return f"gantt_depth_{depth}.svg"
 
 
 def results(name: str) -> str:
-    """The artifact with the results of an evaluation's sweep."""
+    """Return the file name of a sweep's results."""
     return f"{name}_results.csv"
 
 
 def parent_of(eval_id: str) -> str:
-    """What the worktree is called in which an evaluation's parent is swept beside it."""
+    """Return the name of the worktree in which an evaluation's parent is swept in turns with it."""
     return f"{eval_id}_parent"
 
 
 def repeat(name: str, number: int) -> str:
-    """What the repeat of that number of a sweep is called; the first is as if it were alone."""
+    """Return the name of a repeat of a sweep; the first repeat has the plain name."""
     return name if number == 1 else f"{name}_{number}"
 
 
 def outbox(name: str) -> str:
-    """Where an isolated sweep of that name writes its results, as long as it runs."""
+    """Return the directory to which an isolated sweep writes its results while it runs."""
     return f"{name}_outbox"
 
 
 def evaluator(name: str) -> str:
-    """Beside the worktree of that name: the checkout that its sweep has to itself."""
+    """Return the name of the root checkout from which a worktree's sweep runs."""
     return f"{name}_evaluator"
 
 
 def heldout(name: str) -> str:
-    """What a held-out sweep of a node or an evaluation is called."""
+    """Return the name of the held-out sweep of a node or an evaluation."""
     return f"{name}_heldout"
 
 
 def branches(run_id: str) -> str:
-    """What the names of all branches of a run begin with."""
+    """Return the prefix of the names of all branches of a run."""
     return f"refs/heads/treewright/{run_id}/"
 
 
 def node_ref(run_id: str, node_id: str) -> str:
-    """The branch that keeps a promoted commit reachable."""
+    """Return the branch that keeps a promoted commit reachable."""
     return f"{branches(run_id)}node/{node_id}"
 
 
 def candidate_ref(run_id: str, eval_id: str) -> str:
-    """The branch of a candidate, until its fate is decided."""
+    """Return the branch of a candidate, which exists until its fate is decided."""
     return f"{branches(run_id)}cand/{eval_id}"

@@ -20,7 +20,7 @@ from treewright.tree.records.steering import Steering
 FORMAT_VERSION = 1
 
 Verdict = Literal["improved", "regressed", "unchanged", "unknown", "held", "violated"]
-"""The last two are a constraint's."""
+"""Metrics are improved to unknown; constraints are held or violated."""
 Grade = Literal["strong", "promising", "mixed", "weak"]
 DedupeScope = Literal["node_plus_ancestors", "global", "none"]
 EvalStatus = Literal["pending", "running", "completed", "failed"]
@@ -38,7 +38,7 @@ Fate = Literal[
 Order = Literal["fixed", "live"]
 Unset = msgspec.UnsetType
 UNSET = msgspec.UNSET
-"""For fields of runs without a barrier: those with one are written as if there were none."""
+"""The value of fields that a run does not use; they are not written."""
 StopReason = Literal[
     "max_depth_reached",
     "empty_frontier",
@@ -52,8 +52,8 @@ StopReason = Literal[
 class MetricComparison(msgspec.Struct, frozen=True):
     """One metric, candidate against baseline, paired by config_id.
 
-    `mean_delta` is candidate minus baseline in the metric's unit; `gain` and its
-    interval are the same turned so that positive is better.
+    `mean_delta` is candidate minus baseline in the metric's unit. `gain` and its interval have the
+    sign for which positive is better.
     """
 
     name: str
@@ -70,8 +70,10 @@ class MetricComparison(msgspec.Struct, frozen=True):
 
 
 class Recommendation(msgspec.Struct, frozen=True):
-    """What one comparison says about a candidate. `reasons` are stable codes; `balance` is
-    the weighted gain over all metrics, by which equal scores are told apart."""
+    """The result of comparing a candidate with a baseline.
+
+    `reasons` are stable codes. `balance` is the weighted gain over all metrics; it breaks ties.
+    """
 
     should_explore: bool
     grade: Grade
@@ -86,7 +88,7 @@ class Recommendation(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """A recommendation with everything it was made from. Lives in summary.json."""
+    """A recommendation with the metrics that it is based on, as written to summary.json."""
 
     recommendation: Recommendation
     metrics: list[MetricComparison]
@@ -117,10 +119,10 @@ class GateDecision(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What became of an evaluation: at the barrier of its depth, or when its turn came.
+    """The fate of an evaluation.
 
-    `rank` is its place among the candidates of the depth that passed the gate, where a whole
-    depth is ranked.
+    `rank` is its rank among the candidates of its depth that passed the gate, in runs with a
+    barrier.
     """
 
     fate: Fate
@@ -130,7 +132,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class EvalError(msgspec.Struct, frozen=True):
-    """Why an evaluation failed. `retryable`: a second try could give another answer."""
+    """The reason why an evaluation failed. With `retryable` a second attempt may succeed."""
 
     code: str
     message: str
@@ -138,16 +140,19 @@ class EvalError(msgspec.Struct, frozen=True):
     log_path: str | None = None
 
     def __post_init__(self) -> None:
-        # It may quote names of files, which are any bytes, and is to be written in any case.
+        # The message may quote file names, which are any bytes, and must be written as UTF-8.
         if not self.message.isascii():
-            sayable = self.message.encode("utf-8", "replace").decode("utf-8")
-            msgspec.structs.force_setattr(self, "message", sayable)
+            encodable = self.message.encode("utf-8", "replace").decode("utf-8")
+            msgspec.structs.force_setattr(self, "message", encodable)
 
 
 class EvalOutcome(msgspec.Struct, frozen=True):
-    """All that an evaluation hands back. `error` is None if and only if it was scored.
-    `candidate_code` is a digest of the code that does not depend on its formatting.
-    `results_from`: its code was swept before, as part of that evaluation or node."""
+    """The result of an evaluation.
+
+    `error` is None if and only if the candidate was scored. `candidate_code` is a digest of the
+    code that does not depend on its formatting. `results_from` names the evaluation or node whose
+    sweep of the same code was used.
+    """
 
     candidate_commit: str | None = None
     candidate_tree: str | None = None
@@ -161,16 +166,16 @@ class EvalOutcome(msgspec.Struct, frozen=True):
     timings: dict[str, float] = {}
     error: EvalError | None = None
     roles: dict[str, Usage] | Unset = UNSET
-    """The usage by role, where there was any."""
+    """The usage by role, if there was any."""
     results_from: str | Unset = UNSET
 
 
 class Evaluation(msgspec.Struct):
     """One idea tried on one node.
 
-    Without a barrier: `seen` is how many outcomes its choice knew, `place` its own place among
-    the outcomes, counted from 1, `without` the nodes that could not be chosen because their
-    ideas were still to come.
+    In runs without a barrier `seen` is the number of outcomes known to its choice, `place` its
+    number among the outcomes, counted from 1, and `without` names the nodes excluded from the
+    choice because their ideas were still being generated.
     """
 
     eval_id: str
@@ -221,9 +226,12 @@ class FileDigest(msgspec.Struct, frozen=True):
 
 
 class IdeaRecord(msgspec.Struct, frozen=True):
-    """An idea file of a node. `key` is the digest of its normalised text, for dedupe;
-    `depth` the round of the search for which it was selected. Without a barrier a node is
-    expanded as often as it needs ideas; `expansion` is the number of that one in the run."""
+    """An idea file of a node.
+
+    `key` is the digest of its normalised text, for finding duplicates; `depth` is the depth for
+    which it was selected. In runs without a barrier a node is expanded several times: `expansion`
+    is the number of the expansion in the run.
+    """
 
     path: str
     sha256: str
@@ -234,11 +242,11 @@ class IdeaRecord(msgspec.Struct, frozen=True):
 
 
 BANNED = "banned: "
-"""Before the pattern, where an idea was skipped by somebody's word."""
+"""Prefix of the pattern in `duplicate_of`, for an idea that the user has banned."""
 
 
 class SkippedIdea(msgspec.Struct, frozen=True):
-    """An idea that was not tried because its text had been, or is banned."""
+    """An idea that was skipped: its text was tried before, or it is banned."""
 
     origin: str
     sha256: str
@@ -251,8 +259,8 @@ class Dedupe(msgspec.Struct):
 
 
 class NodeArtifacts(msgspec.Struct):
-    """`baseline` is the CSV its children are compared with; `heldout`, if present, the
-    same on the confirmation configs."""
+    """The results of a node: those its children are compared with, and those on held-out
+    configs."""
 
     baseline: Artifact | None = None
     heldout: Artifact | None = None
@@ -260,10 +268,10 @@ class NodeArtifacts(msgspec.Struct):
 
 
 class Node(msgspec.Struct):
-    """A commit and its sweep results; `code` is the digest of the code after formatting.
+    """A commit and its sweep results.
 
-    Without a barrier: `tried` counts its evaluations, `expansion` is the number of its last one in
-    the run.
+    `code` is a digest of the code that does not depend on its formatting. In runs without a barrier
+    `tried` counts its evaluations, and `expansion` is the number of its last expansion in the run.
     """
 
     node_id: str
@@ -294,13 +302,12 @@ class Node(msgspec.Struct):
 
     @property
     def score(self) -> float:
-        """By which nodes are ranked: against the root, whose own is 0."""
+        """The score against the root, by which nodes are ranked; 0 for the root."""
         return self.root_relative.score if self.root_relative is not None else 0.0
 
 
 class Exhausted(msgspec.Struct, frozen=True):
-    """There was no new idea for a node: found when the choice of that number was to be made,
-    with so many outcomes known."""
+    """A node without further ideas, found at choice number `choice` with `seen` known outcomes."""
 
     node_id: str
     choice: int
@@ -308,10 +315,10 @@ class Exhausted(msgspec.Struct, frozen=True):
 
 
 class SteadySearch(msgspec.Struct):
-    """How a run without a barrier chooses, and what else its choices knew.
+    """The policy of a run without a barrier, and the state that its choices depend on.
 
-    The k-th choice is evaluation number k. `expansions` and `settled` count what there was;
-    `exhausted` are nodes without further ideas, in the order of finding that out.
+    Choice number k is evaluation number k. `expansions` and `settled` count events of the run;
+    `exhausted` lists nodes without further ideas in the order in which they were found.
     """
 
     policy: str
@@ -325,7 +332,7 @@ class SteadySearch(msgspec.Struct):
 
 
 class DepthRecord(msgspec.Struct):
-    """One round of the search: what was expanded, what came of it."""
+    """One depth of the search: its frontier, its evaluations and its promotions."""
 
     depth: int
     frontier: list[str] = []
@@ -335,11 +342,11 @@ class DepthRecord(msgspec.Struct):
     finished_at: str | None = None
     rejected_worktrees_kept: bool = False
     asked: list[str] | Unset = UNSET
-    """Nodes of the frontier that were asked for ideas; the budget may end before all were."""
+    """Nodes of the frontier that were asked for ideas; the budget may end before the last."""
 
 
 class SnapshotMark(msgspec.Struct):
-    """Which part of events.jsonl this manifest contains, and the checksum of the rest."""
+    """The part of events.jsonl that a manifest contains, and the manifest's checksum."""
 
     journal_offset: int = 0
     journal_epoch: int = 0
@@ -365,7 +372,7 @@ class NoiseCheck(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct):
-    """The state of a run. Rebuilt from events.jsonl whenever it is missing or behind."""
+    """The state of a run, which is rebuilt from events.jsonl if it is missing or outdated."""
 
     tree_run_id: str
     created_at: str
@@ -400,20 +407,20 @@ class Manifest(msgspec.Struct):
     spent: Spending = msgspec.field(default_factory=Spending)
     takeovers: list[dict[str, Any]] = []
     search: SteadySearch | Unset = UNSET
-    """How it chooses where that is not beam search."""
+    """The policy and its state; unset for beam search."""
     patience: int | Unset = UNSET
-    """After so many depths in a row without promotion the search stops; unset is 1."""
+    """Number of consecutive depths without promotion after which the search stops; unset is 1."""
     elites: int | Unset = UNSET
-    """So many of the best nodes stay in the frontier; unset is 0."""
+    """Number of the best nodes that stay in the frontier; unset is 0."""
     caps: dict[str, dict[str, float]] | Unset = UNSET
-    """What may be spent: kind (`cost_usd`, `tokens`) -> role, or `all` -> limit."""
+    """Spending limits by kind (`cost_usd`, `tokens`) and role (or `all`)."""
     roles: dict[str, Usage] | Unset = UNSET
-    """What was spent by role; `ideas` is the idea sources."""
+    """Usage by role; `ideas` stands for the idea sources."""
     steering: list[Steering] | Unset = UNSET
-    """What was changed since the run began."""
+    """Commands of the user since the run began."""
     snapshot: SnapshotMark = msgspec.field(default_factory=SnapshotMark)
 
     @property
     def steady(self) -> SteadySearch | None:
-        """How a run without a barrier chooses; None for beam search."""
+        """The policy and its state; None for beam search."""
         return None if isinstance(self.search, Unset) else self.search

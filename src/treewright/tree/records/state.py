@@ -1,7 +1,7 @@
-"""Adding an event to a manifest. Pure but for changing the manifest it is given.
+"""The effect of events on a manifest. The only side effect is on that manifest.
 
-Applying the same event twice changes nothing more, and completions may arrive in
-any order: the state that results is the same.
+Applying an event twice has the effect of applying it once. Completions may arrive in any order: the
+resulting state is the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COST_DIGITS = 9
 
 
 def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
-    """The manifest after the event; None as long as the run has not been created."""
+    """Return the manifest after an event, or None if the run has not been created yet."""
     if isinstance(event, ev.RunCreated):
         return event.manifest if manifest is None else manifest
     if manifest is None:
@@ -64,7 +64,7 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
 
 
 def depth_record(manifest: Manifest, depth: int) -> DepthRecord:
-    """The record of a round, made when first asked for."""
+    """Return the record of a depth; create it if it is missing."""
     while len(manifest.depths) < depth:
         manifest.depths.append(DepthRecord(depth=len(manifest.depths) + 1))
     return manifest.depths[depth - 1]
@@ -107,7 +107,7 @@ def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     record.started_at = record.started_at or event.at
     node.expanded_for_depth = event.depth
     node.ideas = [*node.ideas, *event.ideas]
-    node.generated_idea_files = [idea.path for idea in _of_turn(node, event)]
+    node.generated_idea_files = [idea.path for idea in _ideas_of_expansion(node, event)]
     node.context_ideas_dirs = event.context_ideas_dirs
     node.context_idea_files = event.context_idea_files
     skipped = [*(node.dedupe.skipped if node.dedupe else []), *event.skipped]
@@ -118,8 +118,8 @@ def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     _spend(manifest, event.usage, {"ideas": event.usage})
 
 
-def _of_turn(node: Node, event: ev.NodeExpanded) -> list[IdeaRecord]:
-    """The ideas of an expansion; by depth with those that somebody added to the round."""
+def _ideas_of_expansion(node: Node, event: ev.NodeExpanded) -> list[IdeaRecord]:
+    """Return the ideas of an expansion. With a barrier, ideas added by the user are among them."""
     if isinstance(event.expansion, int):
         return event.ideas
     return [idea for idea in node.ideas if idea.depth == event.depth]
@@ -252,7 +252,7 @@ def _leave_frontier(manifest: Manifest, node: Node) -> None:
 
 
 def _spend_seconds(manifest: Manifest, seconds: float) -> None:
-    """Whole milliseconds, because a sum of rounded numbers does not depend on their order."""
+    """Add seconds, rounded to milliseconds: the sum does not depend on the order of events."""
     manifest.spent.seconds = round(manifest.spent.seconds + round(seconds, 3), 3)
 
 

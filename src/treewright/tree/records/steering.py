@@ -1,13 +1,15 @@
-"""What somebody changed about a run while it was there: commands, and what became of them.
+"""Steering: commands of the user to a run, and the records of their effects.
 
-A command says what is wanted, who wants it and since when. A `Steering` is the record of one:
-where in the search it took effect, what held before, or why it could not be applied. Decisions made
-before it stay as they are; whoever makes them again asks `undone` what held then.
+A `Command` is a request with its time and its user. A `Steering` is the record of one command: the
+point of the search at which it took effect and the settings before it, or the reason of its
+refusal. Earlier decisions stay as they are. Validation repeats them with the settings that `undo`
+returns.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import getpass
 import secrets
 import socket
@@ -18,23 +20,26 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from treewright.kernel.clock import timestamp
-from treewright.tree.records.patterns import pattern
 
 Action = Literal["extend", "pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget"]
 Settings = dict[str, Any]
 
 DEFAULT_PATIENCE = 1
 DEFAULT_ELITES = 0
-"""Of runs that do not say; new ones say what they have."""
+_LONGEST_PATTERN = 1000
 
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What somebody wants changed. `settings` are those of the run, by their names there.
+    """A request to change a run.
 
-    `node_id` is what is boosted, reopened or banned, or where an idea is to be tried; `eval_id` a
-    quarantined evaluation whose idea is to be tried again; `pattern` a
-    regular expression that no further idea may match; `first`: before all other ideas; `now`:
-    without waiting for what is under way; `times`: for so many ideas.
+    Args:
+        settings: New settings of the run, by their names in the manifest.
+        node_id: The node to boost, reopen or ban, or the node on which to try an idea.
+        eval_id: A quarantined evaluation; its idea is tried again.
+        pattern: A pattern that no further idea may match; see `matches`.
+        first: Try the idea before all other ideas.
+        now: End running evaluations instead of waiting for them.
+        times: The number of ideas for which a node is boosted.
     """
 
     command_id: str
@@ -51,13 +56,20 @@ class Command(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class Steering(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """A command and what became of it: applied after so many decided depths, so many
-    evaluations queued, so many settled and so many nodes found without ideas; or refused.
+    """A command that was applied or refused.
 
-    `in_round`: the depth after those had begun, and keeps its frontier. `before` has the former
-    values of the settings that it changed. `reopened` nodes are asked for ideas again. `node_id`
-    is the node that it concerned, `idea_path` the idea that was added, `banned` are ideas that
-    were chosen before and will not be tried.
+    Args:
+        depth: Number of depths decided when the command was applied.
+        evaluations: Number of evaluations queued by then.
+        settled: Number of evaluations settled by then.
+        exhausted: Number of nodes found without further ideas by then.
+        refused: The reason of a refusal.
+        in_round: Whether the next depth had begun; it keeps its frontier.
+        before: The former values of the changed settings.
+        reopened: Nodes that are asked for ideas again.
+        node_id: The node that the command concerned.
+        idea_path: The idea that was added.
+        banned: Ideas that were chosen before and are not tried.
     """
 
     command: Command
@@ -76,17 +88,17 @@ class Steering(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def new_command(action: Action, **fields: Any) -> Command:
-    """A command of the user who runs this process."""
+    """Return a new command of this process's user."""
     return Command(
         command_id=f"{time.time_ns():020d}-{secrets.token_hex(4)}",  # sorts by time
         action=action,
-        by=_who(),
+        by=_user_and_host(),
         requested_at=timestamp(),
         **fields,
     )
 
 
-def _who() -> str:
+def _user_and_host() -> str:
     name = "unknown"
     with contextlib.suppress(OSError, KeyError):
         name = getpass.getuser()
@@ -94,18 +106,18 @@ def _who() -> str:
 
 
 def applied(steering: object) -> list[Steering]:
-    """Those of a manifest's records that took effect, in order."""
+    """Return the records of a manifest that took effect, in order."""
     found = steering if isinstance(steering, list) else []
     return [record for record in found if record.refused is None]
 
 
 def until(records: list[Steering], last: Steering) -> list[Steering]:
-    """Those up to that one."""
+    """Return the records up to and including `last`."""
     return records[: records.index(last) + 1]
 
 
-def undone(settings: Settings, records: Iterable[Steering]) -> Settings:
-    """The settings before these records, of which the last is undone first."""
+def undo(settings: Settings, records: Iterable[Steering]) -> Settings:
+    """Return the settings before these records."""
     found = dict(settings)
     for record in reversed(list(records)):
         found |= record.before
@@ -113,15 +125,17 @@ def undone(settings: Settings, records: Iterable[Steering]) -> Settings:
 
 
 def is_paused(records: Iterable[Steering]) -> bool:
-    """Whether the last word on that was to wait."""
-    said = [r.command.action for r in records if r.command.action in ("pause", "resume", "stop")]
-    return said[-1:] == ["pause"]
+    """Return whether `pause` is the last of pause, resume and stop."""
+    actions = [r.command.action for r in records if r.command.action in ("pause", "resume", "stop")]
+    return actions[-1:] == ["pause"]
 
 
 def is_stopped(records: Iterable[Steering]) -> bool:
-    """Whether it was told to end, and not since then to go on."""
-    said = [r.command.action for r in records if r.command.action in ("stop", "resume", "extend")]
-    return said[-1:] == ["stop"]
+    """Return whether `stop` is the last of stop, resume and extend."""
+    actions = [
+        r.command.action for r in records if r.command.action in ("stop", "resume", "extend")
+    ]
+    return actions[-1:] == ["stop"]
 
 
 def banned_nodes(records: Iterable[Steering]) -> set[str]:
@@ -129,23 +143,38 @@ def banned_nodes(records: Iterable[Steering]) -> set[str]:
 
 
 def banned_ideas(records: Iterable[Steering]) -> set[str]:
-    """Paths of ideas that had been chosen when their ban came."""
+    """Return the paths of ideas that were banned after they had been chosen."""
     return {path for record in records for path in record.banned}
 
 
-def patterns(records: Iterable[Steering]) -> list[str]:
-    """What no further idea may match."""
+def banned_patterns(records: Iterable[Steering]) -> list[str]:
+    """Return the patterns that no further idea may match."""
     found = (r.command.pattern for r in records if r.command.action == "ban")
     return [pattern for pattern in found if pattern is not None]
 
 
-def matches(source: str, text: str) -> bool:
-    """Whether a text has what the pattern of a ban means."""
-    return pattern(source).is_in(text)
+def check_pattern(pattern: str) -> None:
+    """Raise a ValueError if a pattern cannot be used in a ban."""
+    if not pattern.strip():
+        raise ValueError("the pattern is empty")
+    if len(pattern) > _LONGEST_PATTERN:
+        raise ValueError(f"the pattern has more than {_LONGEST_PATTERN} characters")
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Return whether a line of an idea contains a pattern, in upper or lower case.
+
+    In a pattern `*` stands for any characters, `?` for one, `[ab]` for one of these.
+
+    >>> matches("use *dropout", "# Use more Dropout in layer 2")
+    True
+    """
+    wanted = f"*{pattern.strip().casefold()}*"
+    return any(fnmatch.fnmatchcase(line, wanted) for line in text.casefold().splitlines())
 
 
 def injected(records: Iterable[Steering]) -> list[str]:
-    """Paths of ideas that were added by hand, the ones that come before others first."""
+    """Return the paths of ideas that were added by hand, those with `first` before the others."""
     found = [r for r in records if r.idea_path is not None]
     return [r.idea_path for r in sorted(found, key=lambda r: not r.command.first) if r.idea_path]
 
@@ -155,16 +184,16 @@ def brought_back(records: Iterable[Steering]) -> dict[str, str]:
     return {r.idea_path: r.command.eval_id for r in records if r.idea_path and r.command.eval_id}
 
 
-def what(record: Steering) -> str:
-    """What was asked for, without the action itself: of which node, pattern or settings."""
+def describe_target(record: Steering) -> str:
+    """Return the target of a command: its node, evaluation, pattern or settings."""
     command = record.command
-    changes = ", ".join(_changes(record))
+    changes = ", ".join(_describe_changes(record))
     parts = [command.eval_id, record.node_id or command.node_id, command.pattern, changes]
     return " ".join(part for part in parts if part)
 
 
-def _changes(record: Steering) -> Iterator[str]:
-    """Each setting with its value and what it was; of caps each limit for itself."""
+def _describe_changes(record: Steering) -> Iterator[str]:
+    """Yield each changed setting with its new and old value, and each limit of the caps."""
     for name, value in record.command.settings.items():
         was = record.before.get(name)
         if name != "caps":
@@ -179,8 +208,8 @@ def _changes(record: Steering) -> Iterator[str]:
                 )
 
 
-def words(record: Steering) -> str:
-    """A line for people: what was changed, by whom, or why it was not."""
-    said = " ".join(part for part in (record.command.action, what(record)) if part)
+def describe(record: Steering) -> str:
+    """Return one line about a record: the command, its user, and the reason of a refusal."""
+    said = " ".join(part for part in (record.command.action, describe_target(record)) if part)
     end = "" if record.refused is None else f": refused, {record.refused}"
     return f"{said}, by {record.command.by}{end}"

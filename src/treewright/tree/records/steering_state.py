@@ -1,4 +1,4 @@
-"""Adding a `steered` event to a manifest. Pure but for changing the manifest it is given."""
+"""The effect of a `steered` event on a manifest. The only side effect is on that manifest."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import msgspec
 
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import FileDigest, IdeaRecord, Manifest, Node, Unset
-from treewright.tree.records.steering import Steering
 
 
 def apply(manifest: Manifest, event: ev.Steered) -> None:
-    """A command is applied once, however often its event is read."""
+    """Apply a command to the manifest, unless it has been applied before."""
     known = [] if isinstance(manifest.steering, Unset) else manifest.steering
     if any(record.command.command_id == event.record.command.command_id for record in known):
         return
@@ -20,7 +19,8 @@ def apply(manifest: Manifest, event: ev.Steered) -> None:
     manifest.steering = [*known, record]
     if record.refused is not None:
         return
-    _set(manifest, record)
+    for name, value in record.command.settings.items():
+        setattr(manifest, name, value)
     if record.reopened and manifest.steady is None:
         del manifest.depths[manifest.current_depth :]  # a round that had begun without ideas
     for node_id in record.reopened:
@@ -41,31 +41,29 @@ def apply(manifest: Manifest, event: ev.Steered) -> None:
         manifest.stop_reason = event.stop_reason
 
 
-def _set(manifest: Manifest, record: Steering) -> None:
-    for name, value in record.command.settings.items():
-        setattr(manifest, name, value)
-
-
 def _reopen(manifest: Manifest, node: Node) -> None:
-    """It was found without ideas and is to be asked again, by depth: as if it had not been."""
+    """Let a node be expanded again that was found without ideas. Only for runs with a barrier."""
     if manifest.steady is not None:
         return
-    turn = max((idea.depth for idea in node.ideas), default=None)
-    node.expanded_for_depth = turn
-    node.generated_idea_files = [idea.path for idea in node.ideas if idea.depth == turn]
+    depth = max((idea.depth for idea in node.ideas), default=None)
+    node.expanded_for_depth = depth
+    node.generated_idea_files = [idea.path for idea in node.ideas if idea.depth == depth]
     node.context_idea_files = [
         FileDigest(idea.path, idea.sha256)
         for ancestor in _lineage(manifest, node)
         for idea in ancestor.ideas
-        if turn is not None and idea.depth < turn
+        if depth is not None and idea.depth < depth
     ]
-    if turn is None and node.node_id in manifest.expanded:
+    if depth is None and node.node_id in manifest.expanded:
         manifest.expanded.remove(node.node_id)
 
 
 def _add(manifest: Manifest, node: Node, idea: IdeaRecord) -> None:
-    """An idea of somebody's. By depth a node that is not in the frontier gets no others: it
-    counts as expanded for the round that the idea is for."""
+    """Add an idea of the user to a node.
+
+    With a barrier, a node outside of the frontier gets no other ideas: it counts as expanded for
+    the depth of the idea.
+    """
     node.ideas = [*node.ideas, idea]
     if manifest.steady is not None:
         if isinstance(idea.expansion, int):

@@ -1,10 +1,9 @@
-"""The manifest on disk: a snapshot, and the journal that it is rebuilt from.
+"""The state of a run on disk: the journal `events.jsonl` and its snapshot `manifest.json`.
 
-`events.jsonl` is the history; `manifest.json` is what it adds up to, written whole when a
-depth begins, when it ends, and on exit; within a depth only when enough has happened that
-its cost stays a constant share of each event. A manifest is believed if its checksum is
-right and it was written under the latest lease; otherwise the journal is read from
-its beginning, so that nothing a former owner wrote late can count.
+The manifest is written when a depth begins, when it ends, and on exit. Within a depth it is written
+once the journal has grown by half, so that its cost per event is constant. A manifest is used if
+its checksum is right and it was written under the latest lease. Otherwise the journal is read from
+its beginning, because a former owner may have written late.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
 
 _FEWEST_EVENTS_BETWEEN_SNAPSHOTS = 2000
 _CHECKSUM = re.compile(rb'("sha256": ")([0-9a-f]{64})("\s*\}\s*\}\s*)\Z')
-_LARGEST = 1 << 31  # no search has written that much
-_TAIL = 256  # enough to hold the checksum and what follows it
+_LARGEST = 1 << 31
+_TAIL = 256
+"""Number of bytes at the end of a manifest that hold the checksum."""
 
 _log = logging.getLogger("treewright")
 _event_decoder = jsontext.decoder(ev.Event)
@@ -44,7 +44,11 @@ class _Version(msgspec.Struct):
 
 
 def load(run_dir: Path, before_epoch: int | None = None) -> Manifest:
-    """The present state of a run, without owning it. Raises UsageError if there is none."""
+    """Return the current state of a run without owning it.
+
+    Raises:
+        UsageError: There is no run in the directory.
+    """
     loaded = _load(run_dir, before_epoch)
     if loaded is None:
         raise _no_run(run_dir)
@@ -52,7 +56,7 @@ def load(run_dir: Path, before_epoch: int | None = None) -> Manifest:
 
 
 def payments(run_dir: Path) -> list[tuple[str, float]]:
-    """When something was paid and how many dollars, for whatever: from the whole journal."""
+    """Return the time and the dollars of every payment in the journal."""
     events, manifest = run_dir / EVENTS, None
     found: list[tuple[str, float]] = []
     before = 0.0
@@ -71,8 +75,10 @@ def exists(run_dir: Path) -> bool:
 
 
 def refresh(run_dir: Path) -> Manifest:
-    """Writes the manifest anew from the journal, without owning the run. Whichever of two
-    writers is last: a manifest that is behind is read together with what follows it."""
+    """Write the manifest from the journal without owning the run, and return it.
+
+    Two writers do no harm: an outdated manifest is read together with the events after it.
+    """
     loaded = _load(run_dir, None)
     if loaded is None:
         raise _no_run(run_dir)
@@ -88,7 +94,7 @@ def _no_run(run_dir: Path) -> UsageError:
 
 
 class RunStore:
-    """The owner's view: every change goes through `record`."""
+    """The state of a run for its owner. Every change goes through `record`."""
 
     def __init__(self, run_dir: Path, lease: Lease, observer: Callable[[ev.Event], None]) -> None:
         self.run_dir = run_dir
@@ -100,10 +106,10 @@ class RunStore:
         self._manifest = loaded.manifest if loaded is not None else None
         self._since_snapshot = 0
         self._size_hint = loaded.lines if loaded is not None else 0
-        self._whole = True
+        self._is_consistent = True
         self._is_written = False
         self.watcher: Callable[[ev.Event, Manifest], None] | None = None
-        """Told of each event with the state that it led to."""
+        """Called with each event and the state after it."""
 
     @property
     def is_new(self) -> bool:
@@ -116,12 +122,12 @@ class RunStore:
         return self._manifest
 
     def record(self, *events: ev.Event) -> None:
-        """Makes facts durable, all in one write, and then true."""
-        self._whole = self._is_written = False
+        """Write events to the journal in one durable write, then apply them to the manifest."""
+        self._is_consistent = self._is_written = False
         self._append(*events)
         for event in events:
             self._manifest = state.apply(self._manifest, event)
-        self._whole = True
+        self._is_consistent = True
         self._since_snapshot += len(events)
         for event in events:
             self._observer(event)
@@ -129,14 +135,16 @@ class RunStore:
                 self.watcher(event, self.manifest)
 
     def snapshot_if_due(self) -> None:
-        """Rewrites the manifest once the journal has grown by half of what it holds."""
+        """Write the manifest if the journal has grown by half since the last snapshot."""
         if self._since_snapshot >= max(_FEWEST_EVENTS_BETWEEN_SNAPSHOTS, self._size_hint // 2):
             self.snapshot()
 
     def snapshot(self) -> None:
-        """Writes the manifest; not if an interruption fell between the journal and it, nor if
-        what it would say is what we wrote."""
-        if not self._whole:
+        """Write the manifest, unless it is up to date.
+
+        Nothing is written if an interruption fell between the journal and the manifest.
+        """
+        if not self._is_consistent:
             return
         self.lease.check()
         manifest = self.manifest
@@ -155,21 +163,22 @@ class RunStore:
         now = timestamp()
         for event in events:
             event.epoch, event.at = self.lease.epoch, now
-        # That an evaluation started is for the reader: nothing is decided on it, and one
-        # that a power cut makes us forget is simply started again.
+        # `started` is only for readers: an evaluation that a power cut makes the journal forget is
+        # started again.
         sync = not all(isinstance(event, ev.Started) for event in events)
         self._journal.append([_encoder.encode(event) for event in events], sync=sync)
 
 
 def encode(manifest: Manifest) -> bytes:
-    """The file's bytes, with the checksum of everything but itself at its end."""
+    """Return the bytes of a manifest. The checksum at the end covers everything except itself."""
     manifest.snapshot.sha256 = "0" * 64
     blank = msgspec.json.format(_encoder.encode(manifest), indent=1) + b"\n"
     manifest.snapshot.sha256 = hashlib.sha256(blank).hexdigest()
     return blank[:-_TAIL] + _with_checksum(blank[-_TAIL:], manifest.snapshot.sha256.encode())
 
 
-def checksum_holds(data: bytes) -> bool:
+def is_checksum_valid(data: bytes) -> bool:
+    """Return whether the checksum of a manifest matches its bytes."""
     found = _CHECKSUM.search(data[-_TAIL:])
     if found is None:
         return False
@@ -184,7 +193,7 @@ def _with_checksum(tail: bytes, checksum: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """The state, how many journal lines are in it, and where and in which epoch these end."""
+    """A manifest, the number of journal lines in it, and the offset and epoch of the last one."""
 
     manifest: Manifest
     lines: int
@@ -193,7 +202,7 @@ class _Loaded:
 
 
 def _load(run_dir: Path, before_epoch: int | None) -> _Loaded | None:
-    """The state that the files add up to. `before_epoch` is the reader's own."""
+    """Return the state of a run; `before_epoch` is the epoch of the reader's own lease."""
     last_epoch = latest_epoch(run_dir / LEASE) if before_epoch is None else before_epoch - 1
     manifest = _read_snapshot(run_dir / MANIFEST)
     snapshot_exists = manifest is not None
@@ -224,7 +233,7 @@ def _load(run_dir: Path, before_epoch: int | None) -> _Loaded | None:
 def _applied(
     manifest: Manifest | None, line: journal.Line, events: Path
 ) -> tuple[ev.Event, Manifest | None]:
-    """The event of a line of the journal, and the state after it."""
+    """Return the event of a journal line, and the manifest after it."""
     try:
         event = _event_decoder(line.raw)
         return event, state.apply(manifest, event)
@@ -236,7 +245,7 @@ def _applied(
 
 
 def _read_snapshot(path: Path) -> Manifest | None:
-    """The manifest as last written; None if it is missing or torn (the journal has it all)."""
+    """Return the manifest as last written, or None if it is missing or torn."""
     try:
         data = untrusted.read(path, _LARGEST)
     except FileNotFoundError:
@@ -244,7 +253,7 @@ def _read_snapshot(path: Path) -> Manifest | None:
     except untrusted.NotPlain as problem:
         if path.is_file() and not path.is_symlink():
             raise StorageError(f"cannot read {path}: {problem}") from None
-        _log.warning("%s: %s; what it should say is in %s", path.parent, problem, EVENTS)
+        _log.warning("%s: %s; it is rebuilt from %s", path.parent, problem, EVENTS)
         return None
     try:
         version = jsontext.decode(data, type=_Version).format_version
@@ -256,7 +265,7 @@ def _read_snapshot(path: Path) -> Manifest | None:
             f"{path} has format_version {version}, this treewright reads {FORMAT_VERSION}; "
             "use the version that wrote it"
         )
-    if not checksum_holds(data):
+    if not is_checksum_valid(data):
         raise StorageError(
             f"{path} was edited by hand or damaged: its checksum does not match. Delete it and "
             f"run again to rebuild it from {EVENTS}; nothing is lost"

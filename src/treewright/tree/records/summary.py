@@ -1,4 +1,4 @@
-"""`summary.json` of an evaluation: everything its scores were made from."""
+"""`summary.json` of an evaluation: its scores, and the comparisons they are based on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(
     parent_relative: Comparison | None,
     root_relative: Comparison | None,
 ) -> None:
-    """`scoring_summary.recommendation` is the parent-relative one, on which the gate decides."""
+    """Write a summary. Its `recommendation` is the comparison with the parent, for the gate."""
     recommendation = outcome.parent_relative
     document: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
@@ -50,7 +50,7 @@ def write(
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """The document, or None where there is none."""
+    """Return the document, or None if there is no readable one."""
     try:
         return jsontext.decode(untrusted.read(path, untrusted.LARGEST_TEXT))
     except (OSError, msgspec.DecodeError):

@@ -1,9 +1,8 @@
-"""What agents have spent so far, in the directory of the evaluation or the expansion.
+"""The usage log of an evaluation or an expansion: one line for each answer of a model.
 
-Whoever finds the directory of work that was lost adds the lines up; work that ends in order carries
-its usage in its outcome, and the file goes with the next attempt. Work on another machine tells
-each answer to whom it works for as well (`telling`): its directory may be lost with it. What a
-line is, `llm.usage_log` knows.
+An evaluation that ends in order carries its usage in its outcome. If its process is lost, the lines
+of the log are added up instead. A worker on another machine also reports each answer to the
+coordinator (`reporting_to`), because its directory may be lost. `llm.usage_log` defines the lines.
 """
 
 from __future__ import annotations
@@ -19,15 +18,24 @@ from treewright.llm.usage import Usage
 from treewright.llm.usage_log import Answer, append, read, summed
 from treewright.tree.records.layout import USAGE
 
-__all__ = ["Answer", "add", "expansions", "of_expansion", "spent", "summed", "telling", "total"]
+__all__ = [
+    "Answer",
+    "add",
+    "expansions",
+    "of_expansion",
+    "reporting_to",
+    "spent",
+    "summed",
+    "total",
+]
 
 _EXPANSION = re.compile(r"usage_([0-9]+)\.jsonl")
 _also: ContextVar[Callable[[Answer], None] | None] = ContextVar("_also", default=None)
 
 
 @contextlib.contextmanager
-def telling(listener: Callable[[Answer], None]) -> Iterator[None]:
-    """Within the block, and in its thread, a listener is told of every answer too."""
+def reporting_to(listener: Callable[[Answer], None]) -> Iterator[None]:
+    """Call `listener` with every answer that this thread logs inside the block."""
     before = _also.set(listener)
     try:
         yield
@@ -36,34 +44,34 @@ def telling(listener: Callable[[Answer], None]) -> Iterator[None]:
 
 
 def add(directory: Path, usage: Usage, name: str = USAGE, *, role: str = "") -> None:
-    """Appends one answer's usage, if there is any."""
+    """Append the usage of one answer, unless it is zero."""
     if usage == Usage():
         return
     answer = Answer.of(usage, role)
     if (listener := _also.get()) is not None:
         listener(answer)
-    with contextlib.suppress(untrusted.NotPlain):  # the outcome will say what was spent
+    with contextlib.suppress(untrusted.NotPlain):  # the outcome has the usage too
         append(directory / name, answer)
 
 
 def of_expansion(depth: int) -> str:
-    """The file of an expansion; one for each round, so that none is counted in another."""
+    """Return the file name of an expansion's log; each expansion has a separate one."""
     return f"usage_{depth}.jsonl"
 
 
 def expansions(directory: Path) -> list[int]:
-    """The expansions that have a file there."""
+    """Return the numbers of the expansions with a log in a directory."""
     found = (_EXPANSION.fullmatch(path.name) for path in directory.glob("usage_*.jsonl"))
     return sorted(int(match[1]) for match in found if match is not None)
 
 
 def total(directory: Path, name: str = USAGE) -> Usage:
-    """The sum of what is written there."""
+    """Return the sum of a log."""
     return summed(_answers(directory, name))[0]
 
 
 def spent(directory: Path) -> tuple[Usage, dict[str, Usage]]:
-    """The sum, and the part of each role."""
+    """Return the sum of an evaluation's log, and the sum of each role."""
     return summed(_answers(directory, USAGE))
 
 

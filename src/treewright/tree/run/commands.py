@@ -12,9 +12,8 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.tree.deciding import caps
-from treewright.tree.records import patterns
 from treewright.tree.records.model import Manifest
-from treewright.tree.records.steering import Action, Command, Steering, new_command
+from treewright.tree.records.steering import Action, Command, Steering, check_pattern, new_command
 from treewright.tree.run.inbox import Inbox, Letter
 
 ACTIONS = ("pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget")
@@ -90,8 +89,8 @@ def _settings(options: Mapping[str, Any], spelled: Callable[[str], str]) -> dict
 
 def _pattern(pattern: str) -> str:
     try:
-        patterns.pattern(pattern)
-    except patterns.PatternError as error:
+        check_pattern(pattern)
+    except ValueError as error:
         raise UsageError(str(error)) from None
     return pattern
 

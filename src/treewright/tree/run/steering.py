@@ -20,7 +20,7 @@ from treewright.tree.deciding import caps, rounds, steady
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
-from treewright.tree.records import layout, patterns
+from treewright.tree.records import layout
 from treewright.tree.records import steering as records
 from treewright.tree.records.description import best_node
 from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, SteadySearch, Unset
@@ -185,8 +185,8 @@ def _ban(manifest: Manifest, command: Command, run_dir: Path) -> ev.Steered:
             raise Refused(f"{node.node_id} has an idea for the next depth that was injected")
         return _changing_tree(manifest, msgspec.structs.replace(record, node_id=node.node_id))
     try:
-        patterns.pattern(command.pattern)
-    except patterns.PatternError as error:
+        records.check_pattern(command.pattern)
+    except ValueError as error:
         raise Refused(str(error)) from None
     banned = []
     if manifest.steady is not None:

@@ -41,7 +41,7 @@ from treewright.tree.records.steering import (
     banned_ideas,
     injected,
     is_stopped,
-    undone,
+    undo,
 )
 from treewright.tree.validation.decisions import compare_decisions, compare_left_over
 from treewright.tree.validation.findings import Finding
@@ -79,7 +79,7 @@ class _Walk:
 
     def __post_init__(self) -> None:
         self._changes = applied(self.manifest.steering)
-        first = undone({"max_depth": self.manifest.max_depth}, self._changes)["max_depth"]
+        first = undo({"max_depth": self.manifest.max_depth}, self._changes)["max_depth"]
         self._standing = Standing.beginning(self.manifest, self.steady, first)
         decided = [e for e in self.evaluations if e.decision is not None]
         self._settled = sorted(decided, key=lambda e: count(e.place))

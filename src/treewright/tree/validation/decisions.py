@@ -117,7 +117,7 @@ def _queue(
 def _left_over(manifest: Manifest, record: DepthRecord) -> Iterator[Finding]:
     """Which ideas of earlier depths were offered again. Texts are not read here, so where a ban
     names a pattern, it is not known which of them it left out."""
-    if steering.patterns(applied(manifest.steering)):
+    if steering.banned_patterns(applied(manifest.steering)):
         return
     depth, by_hand = record.depth, injected(applied(manifest.steering))
     tried = {e.idea_path for e in manifest.evaluations.values() if e.depth < depth}

@@ -62,7 +62,7 @@ def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
         message = f"format_version is {version}, this treewright reads {FORMAT_VERSION}"
         return None, [Finding("manifest_version", path.name, message)]
     findings = []
-    if not store.checksum_holds(data):
+    if not store.is_checksum_valid(data):
         message = "the checksum in snapshot.sha256 is not that of the file"
         findings.append(Finding("manifest_checksum", path.name, message))
     try:
