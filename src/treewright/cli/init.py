@@ -132,7 +132,7 @@ def _check_options(
 
 
 def _recognised(root: Path) -> Task | None:
-    """Return the one task of another program, where the repository has no sweep of its own."""
+    """Return the one task of another program; None in a repository that has a sweep."""
     from treewright.tree.starter import LAYOUTS, SWEEP, recognise, survey
 
     script = survey(root).sweep_script

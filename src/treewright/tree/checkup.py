@@ -1,4 +1,4 @@
-"""What `treewright doctor` says about git, the command-line agents and the repository."""
+"""Checks of git, the command-line agents and the repository, for `treewright doctor`."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _command(repo: Path, config: Config, key: str, command: str) -> Check:
 
 
 def _imports(repo: Path, config: Config) -> Iterator[Check]:
-    """Whether the sweep's Python has the packages that the sweep imports."""
+    """Check that the sweep's Python has the packages that the sweep imports."""
     name = "sweep.imports"
     try:
         found = try_imports(repo, config.sweep.command)
@@ -202,7 +202,7 @@ def _imports(repo: Path, config: Config) -> Iterator[Check]:
 
 
 def _isolation(repo: Path, config: Config) -> Check:
-    """Whether what agents and candidates run is kept from anything; if not, from what."""
+    """Report the isolation of the commands that agents and candidates run."""
     name = "isolation"
     if config.isolation == "none":
         problem = sandbox.why_not()
@@ -236,7 +236,7 @@ def _isolation(repo: Path, config: Config) -> Check:
 
 
 def _evaluator(config: Config) -> Check:
-    """Whether a candidate's files are in the way of what measures it."""
+    """Report whether the files of a candidate can replace files of the sweep."""
     name = "sweep.checkout"
     if config.sweep.checkout == "root":
         sealed = "sealed" if config.sweep.sealed else "not sealed"
@@ -251,7 +251,7 @@ def _evaluator(config: Config) -> Check:
 
 
 def _words(command: str) -> list[str]:
-    """The words of a simple command, without leading assignments; [] if it is not simple."""
+    """Return the words of a simple command, without leading assignments; [] for any other."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -262,7 +262,7 @@ def _words(command: str) -> list[str]:
 
 
 def _runnable(name: str, repo: Path) -> bool:
-    """Asks the shell that will run it, which also knows its own built-ins."""
+    """Ask the shell, which also knows its built-in commands."""
     if not IS_POSIX:
         places = os.pathsep.join([str(repo), os.environ.get("PATH", "")])
         return shutil.which(name, path=places) is not None
@@ -307,7 +307,7 @@ def _roles(repo: Path, config: Config) -> Iterator[Check]:
 
 
 def _prompts(repo: Path, config: Config) -> Iterator[Check]:
-    """How long the prompts of chat models are at the root, and which files they show."""
+    """Report the length of the prompts of chat models at the root, and the files in them."""
     asked = {f"ideas[{n}]": ("ideas", each) for n, each in enumerate(config.ideas)}
     asked |= {f"agents.{role}": (role, getattr(config.agents, role)) for role in _ROLES}
     view = View.of(config, [configuration.DEFAULT_NAME])
@@ -341,7 +341,7 @@ def _prompts(repo: Path, config: Config) -> Iterator[Check]:
 
 
 def _keys(config: Config) -> Iterator[Check]:
-    """Only whether they are set: values are never read into a message."""
+    """Report which key variables are set, without their values."""
     for name, required in sorted(sweep.key_variables(config).items()):
         if os.environ.get(name):
             yield Check("repository", name, "ok", "set (a secret of an endpoint)")

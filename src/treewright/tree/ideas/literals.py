@@ -1,7 +1,7 @@
-"""Finds the literals of a Python file that may be tuned, and what could stand there.
+"""The literals of a Python file that may be tuned, and their possible replacements.
 
-Pure: bytes in, sites out. A site is one token, given by its byte range, so that an
-edit leaves every other byte of the file as it was.
+Pure: bytes in, sites out. A site is one token, given by its byte range, so that an edit leaves
+every other byte of the file unchanged.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Site:
     end: int
     line: int
     name: str
-    """The variable, argument or key it belongs to; empty if it has none."""
+    """The variable, argument or key that the literal belongs to; "" without one."""
     whole: bool
-    """It is all of the named value, not a part of an expression."""
+    """The literal is the whole value, not a part of an expression."""
     scope: str
-    """The function or class it stands in, dotted; empty at the top of the file."""
+    """The dotted name of the function or class around it; "" at the top of the file."""
     token: str
     edits: tuple[Edit, ...]
 
@@ -53,8 +53,16 @@ class Site:
 def find_sites(
     source: bytes, factors: Sequence[float], options: Mapping[str, Sequence[Value]]
 ) -> list[Site]:
-    """Sites in the order of the file. Raises ValueError or SyntaxError for a file that
-    is not Python in UTF-8."""
+    """Return the sites in the order of the file.
+
+    Args:
+        source: The bytes of a Python file.
+        factors: Numbers are multiplied by these.
+        options: Alternatives for values, by the name of a variable, argument or key.
+
+    Raises:
+        SyntaxError, ValueError: the file is not Python in UTF-8.
+    """
     source.decode("utf-8")
     tree = ast.parse(source)
     finder = _Finder(source, factors, options, seed_constants(tree))
@@ -63,7 +71,7 @@ def find_sites(
 
 
 class _Finder(ast.NodeVisitor):
-    """Walks the tree, keeping the nearest name and whether it is inside an index."""
+    """Collects sites, with the nearest name and whether a literal is inside an index."""
 
     def __init__(
         self,
@@ -130,11 +138,11 @@ class _Finder(ast.NodeVisitor):
         self._in_index = outer
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
-        """Left out: positions inside an f-string are not reliable before Python 3.12."""
+        """Skip f-strings: positions inside them are not reliable before Python 3.12."""
 
     def visit_Match(self, node: ast.Match) -> None:
         self.visit(node.subject)
-        for case in node.cases:  # patterns say which case it is, not how much of something
+        for case in node.cases:  # a pattern selects a case and is no quantity
             for statement in case.body:
                 self.visit(statement)
 
@@ -215,7 +223,7 @@ def _number_edits(value: float, token: str, factors: Sequence[float]) -> list[Ed
 
 
 def _scale_int(value: int, token: str, factor: float) -> str | None:
-    """An int stays an int, and a count stays at least 1. Masks in hex or binary are left."""
+    """Return a scaled integer of at least 1; None for a mask in hexadecimal or binary."""
     if value < 1 or not token.replace("_", "").isdecimal() or factor == 1:
         return None
     try:
@@ -249,7 +257,7 @@ def _option_edits(
 
 
 def _literal(value: Value, *, double: bool) -> str:
-    """The value as a token, with the quotes that the old one had where that is possible."""
+    """Return the value as a token, with the quotes of the old token if possible."""
     text = repr(value)
     if double and text.startswith("'") and '"' not in text:
         return f'"{text[1:-1]}"'
@@ -257,10 +265,9 @@ def _literal(value: Value, *, double: bool) -> str:
 
 
 def _is_token_of(token: str, value: object) -> bool:
-    """Whether these bytes are one token and mean `value`.
+    """Return whether a text is one token with this value.
 
-    False for implicitly joined strings, for strings that span lines, and where the
-    file's declared encoding makes positions differ from the bytes.
+    Joined strings, strings that span lines, and positions that an encoding has shifted are not.
     """
     if "\n" in token or "\r" in token:
         return False

@@ -1,8 +1,8 @@
 """Ideas without a model: single edits to the literals of files declared tunable.
 
-Every idea is one token changed at one place of the node's own files, written as an
-ordinary idea with a patch. K ideas cover K different places before any place gets a
-second try, and the places are visited in an order that node and seed decide.
+Every idea changes one token at one place of the node's own files, and is written as an ordinary
+idea with a patch. K ideas cover K different places before any place gets a second try. Node and
+seed decide the order of the places.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class _Place:
 
 
 class MutateSource:
+    """The idea source `mutate`."""
+
     def __init__(self, config: MutateIdeas) -> None:
         self._config = config
 
@@ -68,7 +70,11 @@ class MutateSource:
         return proposals
 
     def _places(self, context: NodeContext) -> list[_Place]:
-        """Raises if no file can be used; files that cannot while others can are logged."""
+        """Return the places of all tunable files.
+
+        Raises:
+            GeneratorFailure: no file can be used. If some can, the others are logged.
+        """
         paths = tunable_files(self._config, context.checkout, context.protected_paths)
         if not paths:
             raise GeneratorFailure(
@@ -91,7 +97,7 @@ def _in_block(place: _Place) -> bool:
 
 
 def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list[str]:
-    """The files that `files` names or matches, without protected ones and symbolic links."""
+    """Return the files that `files` names or matches, except protected files and links."""
     found: set[str] = set()
     for pattern in config.files:
         pure = PurePosixPath(pattern)
@@ -107,7 +113,7 @@ def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list
 
 
 def count_places(config: MutateIdeas, root: Path) -> tuple[int, int]:
-    """How many files, and places in them, there are to edit."""
+    """Return the number of tunable files, and of places to edit in them."""
     paths = tunable_files(config, root, [])
     places, problems = _read_places(config, root, paths)
     return len(paths) - len(problems), len(places)
@@ -130,9 +136,9 @@ def _read_places(
 
 
 def _spread(places: list[_Place], generator: random.Random) -> Iterator[tuple[_Place, Edit]]:
-    """Every edit once: a first edit of every place, then a second of each, and so on.
+    """Yield every edit once: a first edit of every place, then a second of each, and so on.
 
-    Values with a name of their own go first: somebody named them because they matter.
+    Values with a name go first, because a name says that a value matters.
     """
     queues = [(place, list(place.site.edits)) for place in places]
     generator.shuffle(queues)
@@ -170,7 +176,7 @@ def _idea(place: _Place, edit: Edit) -> Idea:
 
 
 def _where(place: _Place) -> str:
-    """A name is enough for a named value; what is inside an expression needs its line."""
+    """Return the name of a named value; the line of a value inside an expression."""
     site = place.site
     if site.whole:
         return f"{site.name} in {place.path}"
@@ -179,7 +185,7 @@ def _where(place: _Place) -> str:
 
 
 def _changes(text: str) -> set[tuple[str, str]]:
-    """(old line, new line) of the single-line patches in an idea."""
+    """Return pairs of the old and the new line of the single-line patches in an idea."""
     found: set[tuple[str, str]] = set()
     for patch in patches(text):
         lines = [line.rstrip() for line in patch.split("\n")]
@@ -196,7 +202,7 @@ def _reversed_changes(text: str) -> set[tuple[str, str]]:
 
 
 def _is_plain(path: Path, root: Path) -> bool:
-    """A regular file of the checkout, not reached through a symbolic link."""
+    """Return whether a path is a regular file that no symbolic link leads to."""
     steps = [path, *path.parents]
     return path.is_file() and not any(step.is_symlink() for step in steps[: steps.index(root)])
 

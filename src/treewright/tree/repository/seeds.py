@@ -33,7 +33,7 @@ _TRANSPARENT_CALLS = frozenset({
     "abs", "field", "Field", "hash", "int", "int32", "int64", "SeedSequence", "str", "uint32",
     "uint64",
 })  # fmt: skip
-"""Calls whose arguments are still the seed."""
+"""Calls that pass a seed on: their arguments are still the seed."""
 _RANDOM_MODULES = frozenset({"jax", "numpy", "random", "tensorflow", "torch"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 

@@ -4,9 +4,9 @@ In: a repository, perhaps with a task that was written for OpenEvolve, ShinkaEvo
 evo, or a command that prints a number. Out: the text of `treewright.toml` and of
 `treewright_sweep.py`. Nothing here writes a file or runs anything but `git ls-files`.
 
-The package imports `tree.repository`, `tree.config` and what is below them. Read first `survey.py`
-(what a repository looks like), `task.py` (what was made for another program) and
-`task_file.py` (the configuration for it).
+The package imports `tree.repository`, `tree.config` and the packages below them. Read first
+`survey.py` (the findings about a repository), `task.py` (a task of another program) and
+`task_file.py` (the configuration for a task).
 """
 
 from __future__ import annotations

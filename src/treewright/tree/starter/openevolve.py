@@ -1,7 +1,7 @@
 """Tasks of OpenEvolve.
 
 A program with a marked block, an evaluator with `evaluate(program_path) -> dict`, and perhaps a
-`config.yaml`. The block is what may change; everything else in the directory decides.
+`config.yaml`. Only the block may change; everything else in the directory decides.
 """
 
 from __future__ import annotations

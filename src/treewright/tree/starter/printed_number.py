@@ -1,4 +1,4 @@
-"""Tasks whose measurement is a command that prints a number: also those of autoresearch and evo."""
+"""Tasks that a command measures by printing a number, also those of autoresearch and evo."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ def task_of_command(
     """Return the task of lowering or raising the number that a command prints.
 
     Args:
-        repo: The repository, in whose root the command runs.
-        found: What the repository looks like.
+        repo: The repository; the command runs in its root.
+        found: The survey of the repository.
         command: A shell command.
         pattern: A regular expression; its first group, or else all of it, is the number.
         direction: Which numbers are better; judged by the name of the metric if None.

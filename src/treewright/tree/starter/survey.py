@@ -1,4 +1,4 @@
-"""What a repository looks like: its tests, its sweep, its results, its tunable files.
+"""A survey of a repository: its tests, its sweep, its results, its tunable files.
 
 All findings are guesses that end up in a commented file for the user to check, so a plain rule that
 is easy to predict is better than a clever one.
@@ -47,7 +47,7 @@ _CLOCK_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was found. None and empty values are for the user to fill in."""
+    """The findings. None and empty values are for the user to fill in."""
 
     tests_command: str | None
     sweep_command: str | None
@@ -67,7 +67,7 @@ class Survey:
 
 
 def survey(repo: Path) -> Survey:
-    """Return what a repository looks like; nothing in it is run or changed."""
+    """Return the findings about a repository; nothing in it is run or changed."""
     files = _files(repo)
     script, not_sweeps = _sweep_script(repo, files)
     results = _results_csv(repo, files)
@@ -154,7 +154,7 @@ def _has_contract_header(path: Path) -> bool:
 
 
 def _import_prefix(files: list[str]) -> str:
-    """Return what makes Python import the candidate's package, not an installed one."""
+    """Return the variable that makes Python import the candidate's package, or ""."""
     if any(f.startswith("src/") and f.endswith("/__init__.py") for f in files):
         return "PYTHONPATH=src "
     if _packages(files):
@@ -242,7 +242,7 @@ def _is_judge(path: str) -> bool:
 
 
 def _protected(repo: Path, files: list[str], scripts: list[str], ideas: str | None) -> list[str]:
-    """Return what decides: the sweep, its data, the tests and their settings."""
+    """Return the files that decide: the sweep, its data, the tests and their settings."""
     directories = [d for d in (*_TEST_DIRECTORIES, *_DATA_DIRECTORIES) if _has(files, d, "")]
     single = [f for f in files if _is_test(f) and f.split("/")[0] not in directories]
     settings = [f for f in ("conftest.py", "pytest.ini", "tox.ini", ".gitignore") if f in files]

@@ -52,7 +52,7 @@ class Task:
     program: str
     """The file or directory that may change, in words for the user."""
     tunable: list[str]
-    """Python files whose numbers may be edited; patterns as for `mutate`."""
+    """Python files with numbers that may be edited; patterns as for `mutate`."""
     has_block: bool = False
     """Only marked blocks of the program may change."""
     measured_by: str
@@ -78,7 +78,7 @@ class Task:
     tests: str | None = None
     seed: int = 0
     notes: list[str] = field(default_factory=list)
-    """What the user should know about the sweep: comments of the metric."""
+    """Comments about the sweep, for the metric in the configuration."""
 
     def path(self, name: str) -> str:
         return str(PurePosixPath(self.directory) / name)
@@ -94,7 +94,7 @@ def directory_of(repo: Path, directory: Path) -> str:
 
 
 def others(repo: Path, directory: str, left_out: Sequence[str]) -> list[str]:
-    """Return all other entries of a directory: what decides is among them, if it is anywhere."""
+    """Return all other entries of a directory, to be protected as the files that decide."""
     listed = git(
         repo, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", directory
     )
@@ -134,9 +134,9 @@ def fill_in(part: str, constants: dict[str, Any], columns: Sequence[str], second
 
 
 _PROMISE = """\
-A config is a question. The code that is searched answers it in a process of its own, which is
-given the question and nothing else; the answer comes back over a pipe, and is judged here, where
-that code has never run. So it can neither change how it is measured nor write results itself.
+A config is a question. The code that is searched answers it in a separate process, which gets only
+the question; the answer comes back over a pipe and is judged in this process, where that code never
+runs. So the code can neither change how it is measured nor write results itself.
 """
 _LESSER_PROMISE = """\
 The measurement runs in a process of its own; what it returns comes back over a pipe and is checked

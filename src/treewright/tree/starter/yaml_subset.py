@@ -2,7 +2,7 @@
 
 Mappings, sequences, scalars, quoted strings, block scalars (`|` and `>`) and flow sequences are
 read; anchors, aliases and tags are text. That is enough for the keys that `init` carries over, and
-saves a dependency that nothing else needs.
+saves a dependency.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WORDS: dict[str, Any] = {
 
 
 class UnreadableYaml(ValueError):
-    """A line that is none of what is read here."""
+    """A line is outside of the part of YAML that is read here."""
 
 
 def read_yaml(text: str) -> Any:
@@ -80,7 +80,7 @@ class _Reader:
         return found
 
     def _value(self, start: int, indent: int) -> Any:
-        """Read what stands behind a key or a dash, on its line or below it."""
+        """Read the value behind a key or a dash, on its line or below it."""
         rest = self.lines[self.at][start:].strip()
         self.at += 1
         if rest[:1] in ("|", ">"):

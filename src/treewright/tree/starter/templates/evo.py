@@ -15,12 +15,12 @@ COMMAND = TARGET = ""
 
 
 def question(config_id: int, seed: int) -> object:
-    """One config: the benchmark decides what it tries the target on."""
+    """One config; the benchmark chooses its own inputs."""
     return {"command": COMMAND}
 
 
 def answer(asked: object) -> object:
-    """What the benchmark prints or writes, run in the directory of the code."""
+    """Run the benchmark in the directory of the code; return its output."""
     import shlex
     import tempfile
 
@@ -40,7 +40,7 @@ def answer(asked: object) -> object:
             check=False,
         )
         printed = done.stdout.decode("utf-8", "replace")
-        # What is printed is shown to models: the end of the sweep's log is part of their prompts.
+        # Models read this: the end of the sweep's log is part of their prompts.
         for trace in sorted(traces.iterdir())[:20]:
             print(f"artifact {trace.name}: {trace.read_text('utf-8', 'replace')}"[:1000])
         written = result.read_text("utf-8", "replace") if result.exists() else printed
@@ -49,7 +49,7 @@ def answer(asked: object) -> object:
 
 
 def judge(asked: object, answered: object) -> dict[str, float]:
-    """The `score` of the one JSON object."""
+    """Return the `score` of the one JSON object."""
     if not isinstance(answered, dict):
         raise TypeError("the benchmark was not run")
     if answered["code"] != 0:

@@ -26,12 +26,12 @@ GOOD_STATES = ("ok", "success", "succeeded", "complete", "completed", "done", "p
 
 
 def question(config_id: int, seed: int) -> object:
-    """A config is a seed; the evaluator decides what it tries the program on."""
+    """Return the seed of a config; the evaluator chooses its own inputs."""
     return {"seed": (seed * 1_000_003 + config_id) % 2**32 if SEEDED else None}
 
 
 def answer(asked: object) -> object:
-    """What `evaluate(program_path)` returns, in a process of its own."""
+    """Return the result of `evaluate(program_path)`, from a separate process."""
     import asyncio
     import importlib.util
     import inspect
@@ -49,7 +49,7 @@ def answer(asked: object) -> object:
         if inspect.isawaitable(result):
             result = asyncio.run(result)  # type: ignore[arg-type]
         returned = getattr(result, "metrics", result)
-        # What is printed is shown to models: the end of the sweep's log is part of their prompts.
+        # Models read this: the end of the sweep's log is part of their prompts.
         print(f"{function} returned {returned}"[:1000])
         artifacts = getattr(result, "artifacts", None) or {}
         for name, text in artifacts.items() if ARTIFACT_CHARS else ():
@@ -174,7 +174,7 @@ def mean_score(metrics: object) -> float:
 
 
 def _number(value: object) -> object:
-    """As JSON has it: numpy's numbers are numbers, and what is not finite is none."""
+    """Return a number as JSON has it: also numpy's; None for one that is not finite."""
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -16,12 +16,12 @@ LONGEST_ANSWER = 16 << 20
 
 
 def question(config_id: int, seed: int) -> object:
-    """One config: the command decides what it measures."""
+    """One config; the command chooses its own inputs."""
     return {"command": COMMAND}
 
 
 def answer(asked: object) -> object:
-    """What the command prints in the directory of the code, and how long it takes."""
+    """Run the command in the directory of the code; return its output and its time."""
     started = time.monotonic()
     done = subprocess.run(
         ["/bin/sh", "-c", asked["command"]],  # type: ignore[index]
@@ -33,13 +33,13 @@ def answer(asked: object) -> object:
     )
     seconds = time.monotonic() - started
     printed = done.stdout[-LONGEST_ANSWER // 8 :].decode("utf-8", "replace")
-    # What is printed is shown to models: the end of the sweep's log is part of their prompts.
+    # Models read this: the end of the sweep's log is part of their prompts.
     print(printed[-4000:])
     return {"code": done.returncode, "printed": printed, "seconds": seconds}
 
 
 def judge(asked: object, answered: object) -> dict[str, float]:
-    """The last number that the pattern finds."""
+    """Return the last number that the pattern finds."""
     import re
 
     if not isinstance(answered, dict):

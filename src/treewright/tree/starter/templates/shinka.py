@@ -16,12 +16,12 @@ EVALUATOR = ""
 
 
 def question(config_id: int, seed: int) -> object:
-    """One config: the evaluator decides what it tries the program on."""
+    """One config; the evaluator chooses its own inputs."""
     return {"program": PROGRAM}
 
 
 def answer(asked: object) -> object:
-    """The files that the evaluator writes for the program."""
+    """Run the evaluator on the program; return the files that it writes."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as results:
@@ -43,7 +43,7 @@ def answer(asked: object) -> object:
         for name in ("metrics", "correct"):
             path = Path(results, f"{name}.json")
             written[name] = json.loads(path.read_text("utf-8")) if path.exists() else None
-    # What is printed is shown to models: the end of the sweep's log is part of their prompts.
+    # Models read this: the end of the sweep's log is part of their prompts.
     for name, value in (written["metrics"] or {}).items():
         if name != "private":
             print(f"metric {name}: {value}"[:1000])
@@ -51,7 +51,7 @@ def answer(asked: object) -> object:
 
 
 def judge(asked: object, answered: object) -> dict[str, float]:
-    """`combined_score`, and whether the program is correct."""
+    """Return `combined_score`, and whether the program is correct."""
     if not isinstance(answered, dict) or not isinstance(answered.get("metrics"), dict):
         raise TypeError(f"{EVALUATOR} wrote no metrics.json")
     if answered["code"] != 0:

@@ -2,9 +2,9 @@
 
 Written by `treewright init`. Protect it (`protected_paths`): it decides.
 
-A config is a question. The code that is searched answers it in a process of its own, which is
-given the question and nothing else; the answer comes back over a pipe, and is judged here, where
-that code has never run. So it can neither change how it is measured nor write results itself.
+A config is a question. The code that is searched answers it in a separate process, which gets only
+the question; the answer comes back over a pipe and is judged in this process, where that code never
+runs. So the code can neither change how it is measured nor write results itself.
 
 With `checkout = "root"` this runs among the files of the commit that the search started from, and
 the code that is measured is in the directory TREEWRIGHT_CANDIDATE. With `sealed = true` the results
@@ -45,18 +45,21 @@ COLUMNS = ["config_id", "status", "score"]
 
 
 def question(config_id: int, seed: int) -> object:
-    """What the code is asked; anything that JSON can hold. Not the right answer."""
+    """Return the question to the code: any JSON value, without the right answer."""
     return {"config": config_id, "seed": seed}
 
 
 def answer(asked: object) -> object:
-    """Runs in the process of a config: import the code that is searched here, and call it."""
+    """Return the answer, from the process of a config: import the code and call it."""
     raise SystemExit("fill in `answer` in the sweep: import your code and call it")
 
 
 def judge(asked: object, answered: object) -> dict[str, float]:
-    """The metrics of an answer, a number for each of COLUMNS. Raise what is wrong with it. An
-    answer can be anything: work the score out here, do not let the code say what it is."""
+    """Return the metrics of an answer, a number for each of COLUMNS.
+
+    Raise an error for a wrong answer. An answer can be any JSON value: compute the score here, and
+    never take it from the answer.
+    """
     raise SystemExit("fill in `judge` in the sweep: what is an answer worth?")
 
 
@@ -80,7 +83,7 @@ def main() -> None:
 
 
 def write(path: Path, text: str, key: str) -> None:
-    """In place of whatever has that name by now. The seal is the line that is added last."""
+    """Write the results, in place of any file of that name. The last line is the seal."""
     data = text.encode()
     if key:
         data += (
@@ -167,7 +170,7 @@ def end_all() -> None:
 
 
 def children() -> list[int]:
-    """The processes whose parent this is, where the system lists them."""
+    """Return the children of this process, where the system lists them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -177,8 +180,10 @@ def children() -> list[int]:
 
 
 def receive(pipe: int, deadline: float) -> bytes:
-    """An answer, which says first how long it is. Whoever holds the other end open after that
-    makes nobody wait."""
+    """Return an answer, which starts with its length.
+
+    Reading ends with the answer, also if a process keeps the other end of the pipe open.
+    """
     data, length = b"", None
     while length is None or len(data) < length:
         left = deadline - time.monotonic()
