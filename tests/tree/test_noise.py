@@ -156,6 +156,18 @@ def test_a_real_gain_is_promoted_over_seeds(tmp_path: Path, treewright) -> None:
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
+def test_noise_that_no_seed_controls_is_measured_in_turns(tmp_path: Path, treewright) -> None:
+    program = PROGRAM.replace("random.random()", "random.SystemRandom().random()")
+    toy = task(tmp_path / "r", program, EVALUATOR)
+    done = treewright("init", "--from", "openevolve", str(toy.path))
+    assert done.returncode == 0, done.stderr
+    assert "with the same seed" in done.stdout
+    assert "measured 8 times in turns (repeats = 8)" in done.stdout
+    settings = (toy.path / "treewright.toml").read_text()
+    assert "repeats = 8" in settings
+    assert "tolerance = " in settings
+
+
 @pytest.mark.parametrize(
     ("program", "evaluator", "said"),
     [

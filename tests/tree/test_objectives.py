@@ -348,23 +348,23 @@ def test_what_an_earlier_run_has_measured_is_used_where_that_is_asked_for(
         source = store.load(toy.run_dir(name)).evaluations["e000001"].results_from
         return source if isinstance(source, str) else None
 
-    # Every candidate that passes the gate is swept once more, with another seed.
-    assert go("first", 2) is None
-    assert go("second", 3) == "first/e000001"
-    assert go("third", 5, "--sweep-config-limit", "1") is None, "not the same configs"
+    # Every candidate that passes the gate is swept twice more, with other seeds.
+    assert go("first", 3) is None
+    assert go("second", 5) == "first/e000001"
+    assert go("third", 8, "--sweep-config-limit", "1") is None, "not the same configs"
     events, version = toy.run_dir("first") / "events.jsonl", f'"treewright":"{__version__}"'
     as_it_was = events.read_text()
     assert version in as_it_was
     events.write_text(as_it_was.replace(version, '"treewright":"0.0.1"'))
     (toy.run_dir("first") / "manifest.json").unlink()
-    assert go("other_version", 7) is None, "another version may have guarded less"
+    assert go("other_version", 11) is None, "another version may have guarded less"
     events.write_text(as_it_was)
     shutil.rmtree(toy.run_dir("other_version"))
     recorded = store.load(toy.run_dir("first")).evaluations["e000001"].results_csv
     assert recorded is not None
     (toy.run_dir("first") / recorded.path).write_text("config_id,status,score,memory\n0,ok,9,1\n")
     assert validate(toy.run_dir("second"), toy.path) == [], "it has a copy"
-    assert go("fourth", 9) is None, "what is not as it was recorded is not used"
+    assert go("fourth", 14) is None, "what is not as it was recorded is not used"
     events.write_text("nobody can read this\n")
     (toy.run_dir("first") / "manifest.json").unlink(missing_ok=True)
     assert validate(toy.run_dir("second"), toy.path) == [], "that is no fault of this one"
@@ -486,7 +486,7 @@ def test_of_the_same_code_at_the_same_moment_one_is_swept(
         assert '"results_from"' not in recorded
         assert {fates(toy)[name][0] for name in ("a_better", "b_better")} == {"evaluation_failed"}
     else:
-        assert swept == 3, "measured once; and each checked once with another seed"
+        assert swept == 5, "measured once, and each checked twice"
         assert recorded.count('"results_from":"e0000') == 1
         assert fates(toy)["a_better"][0] == "promoted"
         assert fates(toy)["b_better"][0] == "duplicate_code"
@@ -503,7 +503,7 @@ def test_the_same_code_is_not_swept_twice(tmp_path: Path, treewright) -> None:
     assert done.returncode == 0, done.stderr
     assert fates(toy)["a_better"][0] == "promoted"
     assert fates(toy)["b_better"][0] == "duplicate_code"
-    assert len(count.read_text()) == 6, "the root 3 times, the candidate once, 2 checks"
+    assert len(count.read_text()) == 8, "the root 3 times, the candidate once, 2 checks of 2 sweeps"
     recorded = (toy.run_dir("run") / "events.jsonl").read_text()
     assert recorded.count('"results_from":"e000001"') == 1
     assert validate(toy.run_dir("run"), toy.path) == []

@@ -8,6 +8,7 @@ from treewright.tree.deciding.scoring import (
     PRIMARY_IMPROVED,
     PRIMARY_MEAN_WORSE,
     PRIMARY_REGRESSED,
+    SECONDARY_IMPROVED,
 )
 from treewright.tree.records.model import Confirmation, EvalError, GateDecision, Recommendation
 
@@ -53,12 +54,13 @@ def confirm(
     The shrinkage is the share of the selected gain that the held-out rows do not show.
     """
     reasons = [reason for reason in heldout.reasons if reason not in OF_METRICS]
+    shown = PRIMARY_IMPROVED if selection.should_explore else SECONDARY_IMPROVED
     if heldout.rows_used != heldout.rows_expected:
         reasons = reasons or [INCOMPLETE_ROWS]
     elif PRIMARY_REGRESSED in heldout.reasons:
         reasons.append(PRIMARY_REGRESSED)
     elif (selection.should_explore and not (heldout.primary_gain or 0.0) > 0) or (
-        selection.should_explore and must_be_significant and PRIMARY_IMPROVED not in heldout.reasons
+        must_be_significant and shown not in heldout.reasons
     ):
         reasons.append(HELDOUT_NOT_BETTER)
     elif PRIMARY_MEAN_WORSE in heldout.reasons:

@@ -60,7 +60,8 @@ class Measuring:
         return self._measure()
 
     def require_exact(self, results: bytes | None) -> None:
-        """Sweep the candidate again with another seed, perturbed, as a run does with its root.
+        """Sweep the candidate again as a run does with its root: with another seed and perturbed,
+        and without a seed.
 
         Raises:
             Rejected: A metric with `deterministic = true` differs.
@@ -69,10 +70,11 @@ class Measuring:
         change = Perturbation(config, self.request.protected_paths)
         with self.timed("check_sweep"):
             again = self._sweep_again(change)
-            if again is not None and self._difference(results, again) is None:
+            unseeded = self._sweep_again(None, is_seeded=False)
+            found = self._difference(results, unseeded) if unseeded is not None else None
+            if again is not None and found is None and self._difference(results, again) is None:
                 return
-            plain = self._sweep_again(None)
-            found = self._difference(results, plain)
+            found = found or self._difference(results, self._sweep_again(None))
             if found is None:
                 if again is None:
                     return
@@ -87,14 +89,14 @@ class Measuring:
             "repeats for it in place of deterministic",
         )
 
-    def _sweep_again(self, change: Perturbation | None) -> bytes | None:
+    def _sweep_again(self, change: Perturbation | None, *, is_seeded: bool = True) -> bytes | None:
         """Sweep the candidate with another seed; None if that gives no results."""
         request = self.request
         worktree = self.worktrees.pristine_candidate(request.eval_id, self.commit)
         if change is not None:
             change.apply(worktree)
         try:
-            return self._sweep_checkout(_OTHER_SEED, "check_sweep")
+            return self._sweep_checkout(_OTHER_SEED, "check_sweep", is_seeded=is_seeded)
         except Rejected as problem:
             if problem.error.code not in ("sweep_failed", "sweep_timeout"):
                 raise
@@ -141,13 +143,14 @@ class Measuring:
             self.worktrees.pristine_candidate(request.eval_id, self.commit)
         return self._sweep_checkout(number, layout.repeat("sweep", number))
 
-    def _sweep_checkout(self, number: int, name: str) -> bytes | None:
+    def _sweep_checkout(self, number: int, name: str, *, is_seeded: bool = True) -> bytes | None:
         request = self.request
+        context = self._context(number)
+        if not is_seeded:
+            context = dataclasses.replace(context, seed=None)
         configs = ConfigRange(0, request.sweep_config_limit)
         try:
-            done, results = sweep.run_sweep(
-                request.config.sweep, self._context(number), configs, name
-            )
+            done, results = sweep.run_sweep(request.config.sweep, context, configs, name)
         except Distrusted as problem:
             raise Rejected(problem.code, str(problem)) from None
         if not done.ok:

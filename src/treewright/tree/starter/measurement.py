@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import math
 import os
 import shutil
+import statistics
 import tempfile
 import textwrap
 import time
@@ -37,14 +39,20 @@ class Measurement:
     """What the score of a task depends on.
 
     `is_exact` holds if it was the same every time; `why` says what was seen, in one sentence.
-    `problem` is why the task could not be measured.
+    `problem` is why the task could not be measured. `spread` is the standard deviation of the score
+    under one seed, where it is not the same: what the machine does is in it, and not only a seed.
     """
 
     is_exact: bool
     why: str
     problem: str = ""
+    spread: float | None = None
 
 
+REPEATS = 8
+"""Repeats in turns with the parent, where the score differs under one seed."""
+_SAMPLES = 6
+_STANDARD_ERRORS = 3.0
 SEEDS = 16
 """Seeds on which a candidate is compared with its parent, where the score depends on chance."""
 HELDOUT_SEEDS = 32
@@ -69,6 +77,13 @@ def apply(task: Task, found: Measurement) -> Task:
     if found.is_exact:
         lines = [f"Measured by `treewright init`: {found.why}."]
         return dataclasses.replace(task, noise=lines)
+    if found.spread is not None:
+        return dataclasses.replace(
+            task,
+            repeats=REPEATS,
+            tolerance=_STANDARD_ERRORS * found.spread * math.sqrt(2 / REPEATS),
+            noise=textwrap.wrap(f"It is not the same twice ({found.why}).", 98),
+        )
     why = f"could not be measured: {found.problem}"[:300] if found.problem else found.why
     sweep = task.sweep.replace("ALL_CONFIGS = 1\n", f"ALL_CONFIGS = {_ALL_SEEDS}\n", 1)
     sweep = sweep.replace("EVERY_CONFIG_IS_A_SEED = False", "EVERY_CONFIG_IS_A_SEED = True", 1)
@@ -88,6 +103,12 @@ def explain(found: Measurement) -> str:
         return (
             f"Measured combined_score: {found.why}. It is one number, compared exactly "
             "(deterministic = true)."
+        )
+    if found.spread is not None:
+        return (
+            f"Measured combined_score: {found.why}. What differs under one seed may depend on the "
+            f"machine, so candidate and parent are measured {REPEATS} times in turns (repeats = "
+            f"{REPEATS}), and a gain has to exceed the noise that was measured (tolerance)."
         )
     chosen = (
         f"every config is another seed: a candidate is compared with its parent on {SEEDS} seeds, "
@@ -128,6 +149,11 @@ class _Trial:
         try:
             began = time.monotonic()
             first = self._score("0")
+            again = self._score("0")
+            if not same_measurement(first, again):
+                samples = [first, again, *(self._score("0") for _ in range(_SAMPLES - 2))]
+                why = f"{min(samples):.6g} to {max(samples):.6g} with the same seed"
+                return Measurement(False, why, spread=statistics.stdev(samples))
             scores = [first]
             while len(scores) < 2 or (
                 len(scores) < _MOST_SEEDS and time.monotonic() - began < _SECONDS_OF_SEEDS

@@ -65,6 +65,8 @@ class Task:
     """How often the sweep is repeated; None for a metric that is the same each time."""
     seeds: int | None = None
     """On how many seeds a candidate is compared with its parent; each config is another seed."""
+    tolerance: float | None = None
+    """What a gain has to exceed, where the noise was measured."""
     heldout_seeds: int | None = None
     """On how many other seeds a gain has to show."""
     noise: list[str] = field(default_factory=list)

@@ -92,6 +92,11 @@ def _metric(task: Task) -> str:
 # A smaller number is faster and sees less.
 """
         setting = f"repeats = {task.repeats}"
+        if task.tolerance is not None:
+            setting += (
+                "\n# Three standard errors of the noise that was measured.\n"
+                f"tolerance = {task.tolerance:.3g}"
+            )
     return f"""\
 {notes}{noise}[[metrics]]
 name = {quote(task.metric)}
