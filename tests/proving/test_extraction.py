@@ -6,11 +6,11 @@ import pytest
 
 from treewright.proving.script.extraction import (
     Step,
+    choose_shortest,
     extract,
+    find_superfluous,
+    remove_steps,
     render,
-    shortest,
-    superfluous,
-    without,
 )
 from treewright.search.andor.graph import Changes, Child, Graph
 
@@ -114,15 +114,15 @@ def test_steps_that_are_not_needed_are_left_out() -> None:
         ),
     )
     needed = ("intro h", "constructor", "exact h", "rfl")
-    places = superfluous(step, lambda script: all(tactic in script for tactic in needed))
-    shorter = without(step, places)
+    places = find_superfluous(step, lambda script: all(tactic in script for tactic in needed))
+    shorter = remove_steps(step, places)
     assert render(shorter) == "intro h\nconstructor\n· exact h\n· rfl"
 
 
 def test_minimising_asks_a_bounded_number_of_times() -> None:
     asked: list[str] = []
     step = chain(*(f"t{n}" for n in range(100)))
-    superfluous(step, lambda script: bool(asked.append(script)), most_checks=10)
+    find_superfluous(step, lambda script: bool(asked.append(script)), most_checks=10)
     assert len(asked) == 10
 
 
@@ -136,4 +136,4 @@ def test_the_shortest_of_the_ways_found_is_taken() -> None:
     middle = tree.add_edge(long.children[0], "middle", None, [Child("b", 1)], changes)
     assert middle is not None
     tree.add_edge(short.children[0], "rfl", None, [], changes)
-    assert render(extract(tree.root, shortest(tree.root))) == "short\nrfl"
+    assert render(extract(tree.root, choose_shortest(tree.root))) == "short\nrfl"

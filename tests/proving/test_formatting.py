@@ -12,7 +12,7 @@ from treewright.lean.verify.replayer import Replayer
 from treewright.proving.records import GoalView
 from treewright.proving.replay import replay_live, replay_offline
 from treewright.proving.script.extraction import Step, render
-from treewright.proving.script.formatting import Style, present, written
+from treewright.proving.script.formatting import Style, format_script, write_styled
 from treewright.proving.settings import Settings, SourceSettings
 from treewright.proving.tactics.factory import build_source
 from treewright.proving.targets import parse
@@ -38,7 +38,7 @@ def at(case: str, nameless: str, step: Step) -> Step:
 
 
 def shown(step: Step, indent: int = 2) -> list[str]:
-    return written(step, Style(indent)).splitlines()
+    return write_styled(step, Style(indent)).splitlines()
 
 
 def test_cases_that_have_names_are_written_with_them() -> None:
@@ -83,7 +83,7 @@ def test_steps_are_put_together() -> None:
 
 def test_a_distinction_that_is_not_needed_is_left_out() -> None:
     step = split("by_cases h : p", chain("simp_all"), chain("exact absurd h g"))
-    assert present(step, lambda text: text == "simp_all") == "simp_all"
+    assert format_script(step, lambda text: text == "simp_all") == "simp_all"
 
 
 def test_limits_and_lemmas_that_are_not_needed_are_left_out() -> None:
@@ -95,17 +95,17 @@ def test_limits_and_lemmas_that_are_not_needed_are_left_out() -> None:
         asked.append(text)
         return "Even.step" in text and "Even.zero" in text
 
-    assert present(script, needs_two) == "intro h\ngrind [Even.step, Even.zero]"
+    assert format_script(script, needs_two) == "intro h\ngrind [Even.step, Even.zero]"
     assert len(asked) == 5, "the limits, each lemma, and the whole"
     needs_limits = "intro h\ngrind (gen := 4) (ematch := 3) [Even.step]"
-    assert present(script, lambda text: "gen" in text and "step" in text) == needs_limits
-    assert present(script, lambda text: text == render(script)) == render(script)
+    assert format_script(script, lambda text: "gen" in text and "step" in text) == needs_limits
+    assert format_script(script, lambda text: text == render(script)) == render(script)
 
 
 def test_a_refused_form_is_not_shown() -> None:
     step = split("cases b", at("false", "", chain("a")), at("true", "", chain("b")))
     step = Step(step.tactic, step.parts, (GoalView("p"),))
-    assert present(step, lambda text: False) == "cases b\n· a\n· b"
+    assert format_script(step, lambda text: False) == "cases b\n· a\n· b"
 
 
 TREES = """\

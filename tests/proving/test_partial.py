@@ -14,7 +14,7 @@ from treewright.lean.session.answers import Hypothesis
 from treewright.proving.records import GoalView, Iteration
 from treewright.proving.replay import replay_offline
 from treewright.proving.run import read_result
-from treewright.proving.script.partial import lemmas_of, near_lemmas
+from treewright.proving.script.partial import find_lemmas, find_near_lemmas
 from treewright.proving.settings import Settings, StatementTarget
 from treewright.proving.tactics.factory import build_source
 from treewright.proving.targets import statement_goal
@@ -88,7 +88,7 @@ def test_lemmas_that_only_lengthen_a_goal_do_not_nearly_fit() -> None:
         "apply Nat.le_trans": ["first", "second"],
     }.items():
         tree.add_edge(tree.root, tactic, 0.1, [Child(key, 0.5) for key in left], Changes())
-    found = near_lemmas(tree, lambda node: (GoalView(texts[node.key]),), {tree.root.id})
+    found = find_near_lemmas(tree, lambda node: (GoalView(texts[node.key]),), {tree.root.id})
     assert [lemma.name for lemma in found] == ["List.length_eq_zero_iff", "Nat.le_trans"]
 
 
@@ -100,7 +100,7 @@ def test_lemmas_nearly_fit_where_the_partial_proof_goes_and_not_elsewhere() -> N
     for node, tactic in zip(tree.nodes[1:], ("apply my_lemma", "apply Nat.other"), strict=True):
         tree.add_edge(node, tactic, 0.1, [Child(tactic, 0.5)], Changes())
     at = {tree.root.id, tree.by_key["open"].id}
-    found = near_lemmas(tree, lambda node: (GoalView("p"),), at)
+    found = find_near_lemmas(tree, lambda node: (GoalView("p"),), at)
     assert [lemma.name for lemma in found] == ["my_lemma"]
 
 
@@ -115,4 +115,4 @@ def test_the_lemmas_of_a_tactic_are_those_that_are_no_hypotheses() -> None:
         "induction n": [],
         "omega": [],
     }.items():
-        assert lemmas_of(tactic, goals) == names, tactic
+        assert find_lemmas(tactic, goals) == names, tactic

@@ -32,8 +32,8 @@ from treewright.proving.lean_environment import GoalError, LeanEnvironment
 from treewright.proving.records import GoalOpened, GoalResult, Iteration
 from treewright.proving.run import ProofRun
 from treewright.proving.script import extraction
-from treewright.proving.script.formatting import present
-from treewright.proving.script.partial import best_partial
+from treewright.proving.script.formatting import format_script
+from treewright.proving.script.partial import find_best_partial
 from treewright.proving.search import Phase, Runner, Search, Stop, make_expander, make_runner
 from treewright.proving.settings import RunRecord, Settings
 from treewright.proving.tactics.counterexamples import WithCounterexamples
@@ -202,7 +202,7 @@ class GoalProver:
             if stop == "solved":
                 return _completed(self._check_solved(proof, spec), stop, proof, negation)
             indent = self.checker.indentation(spec)
-            partial = best_partial(proof.runner, environment.takes, indent)
+            partial = find_best_partial(proof.runner, environment.takes, indent)
             if self._should_negate(spec, early=False):
                 self._search_negation(spec, negation, stack)
             if negation.stop == "interrupted":
@@ -415,15 +415,15 @@ class GoalProver:
 
         root, goals = runner.tree.root, runner.expander.goals
         step = extraction.extract(root, goals=goals)
-        left_out = extraction.superfluous(step, closes)
-        shorter = extraction.without(step, left_out)
-        other = extraction.extract(root, extraction.shortest(root), goals)
+        left_out = extraction.find_superfluous(step, closes)
+        shorter = extraction.remove_steps(step, left_out)
+        other = extraction.extract(root, extraction.choose_shortest(root), goals)
         best = shorter
         if extraction.render(other) != extraction.render(shorter):
-            other = extraction.without(other, extraction.superfluous(other, closes))
+            other = extraction.remove_steps(other, extraction.find_superfluous(other, closes))
             best = min(shorter, other, key=lambda step: extraction.render(step).count("\n"))
         plain = extraction.render(shorter)
-        formatted = present(best, closes, self.checker.indentation(spec))
+        formatted = format_script(best, closes, self.checker.indentation(spec))
         forms = {formatted: left_out, plain: left_out, extraction.render(step): ()}
         result, script = None, plain
         with cancel_on_stop(self.stop_asked, self.checker.replayer.close, CHECK_GRACE_SECONDS):

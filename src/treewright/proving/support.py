@@ -50,7 +50,7 @@ class Repeated:
         Raises ValueError if the phase found none, or if the steps cannot be left out.
         """
         step = extraction.extract(self.runner.tree.root)
-        return extraction.render(extraction.without(step, left_out))
+        return extraction.render(extraction.remove_steps(step, left_out))
 
 
 @dataclass(frozen=True, slots=True)

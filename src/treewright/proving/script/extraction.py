@@ -34,22 +34,42 @@ Choice = Callable[[Node], Edge | None]
 Goals = Callable[[Node], tuple[GoalView, ...]]
 
 
-def first_found(node: Node) -> Edge | None:
+def choose_first_found(node: Node) -> Edge | None:
     return node.solution
 
 
-def extract(root: Node, choice: Choice = first_found, goals: Goals = lambda node: ()) -> Step:
-    """Return the proof of a solved node. Raises ValueError if the node is not solved."""
+def extract(
+    root: Node,
+    choice: Choice = choose_first_found,
+    goals: Goals = lambda node: (),
+    open_nodes: list[Node] | None = None,
+) -> Step:
+    """Return the script of a node.
+
+    Args:
+        root: The node.
+        choice: Returns the edge to take at a node, or None.
+        goals: Returns the goals of a node, to be kept in its step.
+        open_nodes: Receives the nodes without an edge; the script has a `sorry` for each.
+
+    Raises:
+        ValueError: A node has no edge, and `open_nodes` is None.
+    """
     done: dict[int, Step] = {}
     waiting = [root]
     while waiting:
         node = waiting[-1]
         edge = choice(node)
         if edge is None:
-            raise ValueError(f"node {node.id} is not solved")
+            if open_nodes is None:
+                raise ValueError(f"node {node.id} is not solved")
+            open_nodes.append(node)
+            done[node.id] = Step("sorry", (), goals(node))
+            waiting.pop()
+            continue
         missing = [child for child in edge.children if child.id not in done]
         if missing:
-            waiting += missing
+            waiting += missing[::-1]
             continue
         layout = edge.layout or tuple((i,) for i in range(len(edge.children)))
         parts = zip(layout, (done[child.id] for child in edge.children), strict=True)
@@ -58,7 +78,7 @@ def extract(root: Node, choice: Choice = first_found, goals: Goals = lambda node
     return done[root.id]
 
 
-def shortest(root: Node) -> Choice:
+def choose_shortest(root: Node) -> Choice:
     """Return a choice of edges that gives the fewest steps; the first edge among equal ones."""
     reached, waiting = {root.id: root}, [root]
     while waiting:
@@ -81,6 +101,7 @@ def shortest(root: Node) -> Choice:
 
 
 def render(step: Step) -> str:
+    """Return the text of a script."""
     return "\n".join(_lines(step))
 
 
@@ -103,22 +124,23 @@ def _bullets(step: Step) -> Iterator[str]:
     for layout, part in step.parts:
         if len(layout) != 1:
             continue
-        yield from to_front(waiting, layout[0])
+        yield from rotate_to_front(waiting, layout[0])
         waiting.pop(0)
         for index, line in enumerate(_lines(part)):
             yield f"{_BULLET if index == 0 else '  '}{line}"
     if waiting:
-        yield from to_front(waiting, min(waiting))
+        yield from rotate_to_front(waiting, min(waiting))
 
 
-def to_front(waiting: list[int], position: int) -> Iterator[str]:
-    turns = waiting.index(position)
-    if turns:
-        yield f"rotate_left {turns}"
-        waiting[:] = waiting[turns:] + waiting[:turns]
+def rotate_to_front(waiting: list[int], position: int) -> Iterator[str]:
+    """Bring a goal to the front of the waiting ones, if it is not there already."""
+    places = waiting.index(position)
+    if places:
+        yield f"rotate_left {places}"
+        waiting[:] = waiting[places:] + waiting[:places]
 
 
-def superfluous(
+def find_superfluous(
     step: Step, holds: Callable[[str], bool], most_checks: int = MOST_CHECKS
 ) -> tuple[Place, ...]:
     """Return the places of steps without which the script still `holds`, from its end to its start.
@@ -131,50 +153,52 @@ def superfluous(
         return ()
     tries = 0
     found: list[Place] = []
-    for place in reversed(list(_places(step))):
-        target = _at(step, place)
+    for place in reversed(list(step_places(step))):
+        target = step_at(step, place)
         if len(target.parts) != 1:
             continue
         if tries >= most_checks:
             break
         tries += 1
-        shorter = without(step, [place])
+        shorter = remove_steps(step, [place])
         if holds(render(shorter)):
             step = shorter
             found.append(place)
     return tuple(found)
 
 
-def without(step: Step, places: Iterable[Place]) -> Step:
+def remove_steps(step: Step, places: Iterable[Place]) -> Step:
     """Return the script without the steps at some places. Raises ValueError if that cannot be."""
     for place in places:
         try:
-            target = _at(step, place)
+            target = step_at(step, place)
         except IndexError:
             raise ValueError(f"there is no step at {place}") from None
         if len(target.parts) != 1:
             raise ValueError(f"the step at {place} cannot be left out")
-        step = _put(step, place, target.parts[0][1])
+        step = replace_step(step, place, target.parts[0][1])
     return step
 
 
-def _places(step: Step, above: Place = ()) -> Iterator[Place]:
+def step_places(step: Step, above: Place = ()) -> Iterator[Place]:
     """Yield the places of all steps, each before the places below it."""
     yield above
     for index, (_, part) in enumerate(step.parts):
-        yield from _places(part, (*above, index))
+        yield from step_places(part, (*above, index))
 
 
-def _at(step: Step, place: Place) -> Step:
+def step_at(step: Step, place: Place) -> Step:
+    """Return the step at a place. Raises IndexError."""
     for index in place:
         step = step.parts[index][1]
     return step
 
 
-def _put(step: Step, place: Place, new: Step) -> Step:
+def replace_step(step: Step, place: Place, new: Step) -> Step:
+    """Return the script with the step at a place replaced."""
     if not place:
         return new
     index = place[0]
     layout, part = step.parts[index]
-    changed = (layout, _put(part, place[1:], new))
+    changed = (layout, replace_step(part, place[1:], new))
     return replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))

@@ -12,7 +12,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from treewright.proving.script.extraction import LONGEST_MINIMISED, Step, render, to_front
+from treewright.proving.script.extraction import (
+    LONGEST_MINIMISED,
+    Step,
+    render,
+    replace_step,
+    rotate_to_front,
+    step_at,
+    step_places,
+)
 from treewright.proving.tactics.goal_outline import Fresh, words
 
 _WIDEST = 90
@@ -37,33 +45,34 @@ class Style:
     names: bool = True
 
 
-def present(step: Step, closes: Callable[[str], bool], indent: int = 2) -> str:
+def format_script(step: Step, closes: Callable[[str], bool], indent: int = 2) -> str:
     """Return the best formatted form of a script that `closes` its goal, else the script as it
     is."""
     plain = render(step)
     if plain.count("\n") > LONGEST_MINIMISED:
         return plain
-    step = _with_less(_without_detours(step, closes), closes)
+    step = _remove_needless_parts(_remove_detours(step, closes), closes)
     seen: set[str] = set()
     for style in (Style(indent), Style(indent, names=False)):
-        text = written(step, style)
+        text = write_styled(step, style)
         if text not in seen and (text == plain or closes(text)):
             return text
         seen.add(text)
     return render(step)
 
 
-def written(step: Step, style: Style) -> str:
+def write_styled(step: Step, style: Style) -> str:
+    """Return a script in a style, without trying it."""
     return "\n".join(_lines(step, style))
 
 
 def _lines(step: Step, style: Style) -> list[str]:
     lines: list[str] = []
     while True:
-        step = _joined(step)
-        if cases := _cases(step, style):
+        step = _join_steps(step)
+        if cases := _case_distinction(step, style):
             return [*lines, cases.head, *cases.lines(style)]
-        if one := _in_one(step, style):
+        if one := _on_one_line(step, style):
             return [*lines, one]
         lines += step.tactic.splitlines()
         if len(step.parts) > 1:
@@ -100,7 +109,7 @@ def _block(opening: str, body: list[str], style: Style) -> Iterator[str]:
         yield f"{' ' * style.indent}{line}"
 
 
-def _cases(step: Step, style: Style) -> _Cases | None:
+def _case_distinction(step: Step, style: Style) -> _Cases | None:
     """Return a step as a case distinction, if each case is one goal and they are in order."""
     if [layout for layout, _ in step.parts] != [(n,) for n in range(len(step.parts))]:
         return None
@@ -112,14 +121,14 @@ def _cases(step: Step, style: Style) -> _Cases | None:
         return None
     if not style.names or not bodies or not _BARE.fullmatch(step.tactic):
         return None
-    named = [_named(step, body) for body in bodies]
+    named = [_name_case(step, body) for body in bodies]
     alternatives = [pair for pair in named if pair is not None]
     if len({case.split()[0] for case, _ in alternatives}) != len(bodies):
         return None
     return _Cases(f"{step.tactic} with", alternatives)
 
 
-def _named(above: Step, body: Step) -> tuple[str, Step] | None:
+def _name_case(above: Step, body: Step) -> tuple[str, Step] | None:
     """Return `succ n ih` and its script with these names; None if the case's name is unknown."""
     if len(above.goals) != 1 or len(body.goals) != 1 or not body.goals[0].case:
         return None
@@ -136,36 +145,36 @@ def _named(above: Step, body: Step) -> tuple[str, Step] | None:
     fresh = Fresh({h.name for h in goal.hypotheses if h.accessible} | set(given))
     unnamed = carried[: len(carried) - len(given)]
     names = [*(fresh.name(name.partition("✝")[0]) for name in unnamed), *given]
-    shorter = _hypotheses(names)
-    if set(shorter.values()).isdisjoint(_words(body) | set(names)):
+    shorter = _shorten_hypothesis_names(names)
+    if set(shorter.values()).isdisjoint(_words_of(body) | set(names)):
         names = [shorter.get(name, name) for name in names]
-        body = _renamed(body, shorter)
+        body = _rename(body, shorter)
     # Lean puts the names of the enclosing cases in front of the case's name.
     return " ".join([(goal.case or "").rpartition(".")[2], *names]), body
 
 
-def _hypotheses(names: Sequence[str]) -> dict[str, str]:
+def _shorten_hypothesis_names(names: Sequence[str]) -> dict[str, str]:
     """Return shorter names: `n_ih` becomes `ih`; of several, `l_ih` becomes `ihl`."""
     stems = [name.removesuffix("_ih") for name in names if name.endswith("_ih")]
     return {f"{stem}_ih": f"ih{stem if len(stems) > 1 else ''}" for stem in stems}
 
 
-def _words(step: Step) -> set[str]:
+def _words_of(step: Step) -> set[str]:
     return words(render(step))
 
 
-def _renamed(step: Step, names: dict[str, str]) -> Step:
+def _rename(step: Step, names: dict[str, str]) -> Step:
     tactic = step.tactic
     for name, new in names.items():
         tactic = re.sub(rf"(?<![\w.'✝]){re.escape(name)}(?![\w'✝])", new, tactic)
-    parts = tuple((layout, _renamed(part, names)) for layout, part in step.parts)
+    parts = tuple((layout, _rename(part, names)) for layout, part in step.parts)
     return replace(step, tactic=tactic, parts=parts)
 
 
 # -- steps that become one ----------------------------------------------------------------------
 
 
-def _joined(step: Step) -> Step:
+def _join_steps(step: Step) -> Step:
     """Join steps: `intro a`, `intro b` is `intro a b`; two rewrites are one."""
     while len(step.parts) == 1:
         following = step.parts[0][1]
@@ -179,7 +188,7 @@ def _joined(step: Step) -> Step:
     return step
 
 
-def _in_one(step: Step, style: Style) -> str:
+def _on_one_line(step: Step, style: Style) -> str:
     """Write a step and the steps that close its goals on one line; '' if that is not usual."""
     if len(step.parts) < 2 or any(len(layout) > 1 for layout, _ in step.parts):
         return ""
@@ -202,7 +211,7 @@ def _bullets(step: Step, style: Style) -> Iterator[str]:
     for layout, part in step.parts:
         if len(layout) != 1:
             continue
-        yield from to_front(waiting, layout[0])
+        yield from rotate_to_front(waiting, layout[0])
         waiting.pop(0)
         found = _RENAMES.fullmatch(part.tactic)
         if found and len(part.parts) == 1 and len(part.parts[0][0]) == 1:
@@ -211,10 +220,10 @@ def _bullets(step: Step, style: Style) -> Iterator[str]:
         for index, line in enumerate(_lines(part, style)):
             yield f"{'· ' if index == 0 else '  '}{line}"
     if waiting:
-        yield from to_front(waiting, min(waiting))
+        yield from rotate_to_front(waiting, min(waiting))
 
 
-def _without_detours(step: Step, closes: Callable[[str], bool]) -> Step:
+def _remove_detours(step: Step, closes: Callable[[str], bool]) -> Step:
     """Remove case distinctions that the script of one case replaces."""
     for _ in range(_MOST_CHECKS):
         shorter = next((s for s in _shortcuts(step) if closes(render(s))), None)
@@ -234,24 +243,26 @@ def _shortcuts(step: Step) -> Iterator[Step]:
             yield replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))
 
 
-def _with_less(step: Step, closes: Callable[[str], bool]) -> Step:
+def _remove_needless_parts(step: Step, closes: Callable[[str], bool]) -> Step:
     """Remove limits and lemmas that a tactic does not need."""
     checks = _MOST_CHECKS
-    for path in _paths(step):
-        for needless in _parts(_at(step, path).tactic):
+    for place in list(step_places(step)):
+        for needless in _removable_parts(step_at(step, place).tactic):
             if checks == 0:
                 return step
             checks -= 1
-            changed = _changed(step, path, _without(_at(step, path).tactic, needless))
-            if closes(render(changed)):
-                step = changed
+            target = step_at(step, place)
+            changed = replace(target, tactic=_remove_part(target.tactic, needless))
+            shorter = replace_step(step, place, changed)
+            if closes(render(shorter)):
+                step = shorter
     return step
 
 
 _LIMITS = ""
 
 
-def _parts(tactic: str) -> list[str]:
+def _removable_parts(tactic: str) -> list[str]:
     """Return the removable parts of a tactic: its limits, and its lemmas from the last to the
     first."""
     given = _GIVEN.fullmatch(tactic)
@@ -261,37 +272,15 @@ def _parts(tactic: str) -> list[str]:
     return [_LIMITS] * bool(given["limits"]) + lemmas[::-1]
 
 
-def _without(tactic: str, part: str) -> str:
+def _remove_part(tactic: str, part: str) -> str:
     given = _GIVEN.fullmatch(tactic)
     assert given is not None
     lemmas = [lemma for lemma in (given["lemmas"] or "").split(", ") if lemma not in ("", part)]
-    return given["how"] + given["limits"] * (part != _LIMITS) + _listed(lemmas)
+    return given["how"] + given["limits"] * (part != _LIMITS) + _lemma_list(lemmas)
 
 
-def _listed(lemmas: Sequence[str]) -> str:
+def _lemma_list(lemmas: Sequence[str]) -> str:
     return f" [{', '.join(lemmas)}]" if lemmas else ""
-
-
-def _paths(step: Step) -> Iterator[tuple[int, ...]]:
-    """Yield the paths of the steps of a script, from the first step on."""
-    yield ()
-    for index, (_, part) in enumerate(step.parts):
-        yield from ((index, *rest) for rest in _paths(part))
-
-
-def _at(step: Step, path: tuple[int, ...]) -> Step:
-    for index in path:
-        step = step.parts[index][1]
-    return step
-
-
-def _changed(step: Step, path: tuple[int, ...], tactic: str) -> Step:
-    if not path:
-        return replace(step, tactic=tactic)
-    index, *rest = path
-    layout, part = step.parts[index]
-    changed = (layout, _changed(part, tuple(rest), tactic))
-    return replace(step, parts=(*step.parts[:index], changed, *step.parts[index + 1 :]))
 
 
 # A tactic that only takes the target apart is always needed.

@@ -12,8 +12,8 @@ from collections.abc import Callable, Container, Iterator, Sequence
 
 from treewright.lean.session.answers import Goal
 from treewright.proving.records import GoalView, NearLemma, PartialProof
-from treewright.proving.script.extraction import Step, render
-from treewright.proving.script.formatting import Style, written
+from treewright.proving.script.extraction import extract, render
+from treewright.proving.script.formatting import Style, write_styled
 from treewright.proving.search import Runner
 from treewright.search.andor.graph import Edge, Graph, Node, Status
 
@@ -31,7 +31,7 @@ _NO_LEMMAS = {
 }  # fmt: skip
 
 
-def best_partial(
+def find_best_partial(
     runner: Runner, holds: Callable[[str], bool] = lambda script: False, indent: int = 2
 ) -> PartialProof:
     """Return the best partial proof of a search.
@@ -42,75 +42,53 @@ def best_partial(
         indent: The indentation of a block.
     """
     tree, goals = runner.tree, runner.expander.goals
-    costs, ways = _ways(tree)
+    costs, edges = _cheapest_edges(tree)
     left: list[Node] = []
     used: set[int] = set()
-    step = _step(tree.root, ways, goals, left, used)
-    script = written(step, Style(indent))
+
+    def choose(node: Node) -> Edge | None:
+        edge = edges.get(node.id)
+        if edge is not None:
+            used.add(edge.id)
+        return edge
+
+    step = extract(tree.root, choose, goals, left)
+    script = write_styled(step, Style(indent))
     if not holds(script):
         script = render(step)
     if step.tactic == "sorry":
         script = ""
     shown = dict.fromkeys("\n\n".join(map(_pretty, goals(node))) for node in left)
     at = {node.id for node in left} | {tree.edges[edge].parent.id for edge in used}
-    lemmas = near_lemmas(tree, goals, at, costs, used)
+    lemmas = find_near_lemmas(tree, goals, at, costs, used)
     return PartialProof(script, tuple(shown)[:_MOST_OPEN], tuple(lemmas))
 
 
-def _ways(tree: Graph) -> tuple[dict[int, float], dict[int, Edge]]:
+def _cheapest_edges(tree: Graph) -> tuple[dict[int, float], dict[int, Edge]]:
     """Return, for each goal, the least that is open below it and the edge that leads there."""
     costs: dict[int, float] = {}
-    ways: dict[int, Edge] = {}
+    edges: dict[int, Edge] = {}
     for node in sorted(tree.nodes, key=lambda node: -node.rank):
         if node.status is Status.SOLVED and node.solution is not None:
-            costs[node.id], ways[node.id] = 0.0, node.solution
+            costs[node.id], edges[node.id] = 0.0, node.solution
             continue
         costs[node.id] = -math.log(max(node.estimate, 1e-9))
         costs[node.id] += _GIVEN_UP * (node.status is Status.DEAD)
         for edge in node.edges:
-            cost = _cost(edge, costs)
+            cost = _edge_cost(edge, costs)
             if cost < costs[node.id]:
-                costs[node.id], ways[node.id] = cost, edge
-    return costs, ways
+                costs[node.id], edges[node.id] = cost, edge
+    return costs, edges
 
 
-def _cost(edge: Edge, costs: dict[int, float]) -> float:
+def _edge_cost(edge: Edge, costs: dict[int, float]) -> float:
     """Return the cost of an edge: the open goals below it, and the steps to reach it."""
     some = any(child.status is Status.SOLVED for child in edge.children)
     whole = sum(costs[child.id] for child in edge.children)
     return whole + _DEEPER * (1 + edge.parent.depth) - _SOLVED_SIBLING * some
 
 
-def _step(
-    root: Node,
-    ways: dict[int, Edge],
-    goals: Callable[[Node], tuple[GoalView, ...]],
-    left: list[Node],
-    used: set[int],
-) -> Step:
-    done: dict[int, Step] = {}
-    waiting = [root]
-    while waiting:
-        node = waiting[-1]
-        edge = ways.get(node.id)
-        if edge is None:
-            done[node.id] = Step("sorry", (), goals(node))
-            left.append(node)
-            waiting.pop()
-            continue
-        used.add(edge.id)
-        missing = [child for child in edge.children if child.id not in done]
-        if missing:
-            waiting += missing[::-1]
-            continue
-        layout = edge.layout or tuple((i,) for i in range(len(edge.children)))
-        parts = zip(layout, (done[child.id] for child in edge.children), strict=True)
-        done[node.id] = Step(edge.action, tuple(parts), goals(node))
-        waiting.pop()
-    return done[root.id]
-
-
-def near_lemmas(
+def find_near_lemmas(
     tree: Graph,
     goals: Callable[[Node], tuple[GoalView, ...]],
     at: Container[int],
@@ -119,15 +97,15 @@ def near_lemmas(
 ) -> Iterator[NearLemma]:
     """Yield lemmas that applied at some goals, but not those `used`; those that left least
     first."""
-    costs = _ways(tree)[0] if costs is None else costs
+    costs = _cheapest_edges(tree)[0] if costs is None else costs
     found: dict[str, tuple[float, Edge]] = {}
     for edge in tree.edges:
         if edge.id in used or edge.parent.id not in at or edge.status is Status.SOLVED:
             continue
         if _only_grows(edge, goals):
             continue
-        cost = _cost(edge, costs)
-        for name in lemmas_of(edge.action, goals(edge.parent)):
+        cost = _edge_cost(edge, costs)
+        for name in find_lemmas(edge.action, goals(edge.parent)):
             if name not in found or cost < found[name][0]:
                 found[name] = (cost, edge)
     best = sorted(found.items(), key=lambda item: item[1][0])[:_MOST_LEMMAS]
@@ -143,7 +121,7 @@ def _only_grows(edge: Edge, goals: Callable[[Node], tuple[GoalView, ...]]) -> bo
     return len(left) == 1 and len(_pretty(left[0])) > len(_pretty(goals(edge.parent)[0]))
 
 
-def lemmas_of(tactic: str, goals: Sequence[GoalView]) -> list[str]:
+def find_lemmas(tactic: str, goals: Sequence[GoalView]) -> list[str]:
     """Return the names in a tactic that are neither hypotheses nor words of the tactic language."""
     found = _NAMED.match(tactic)
     if found is None:
