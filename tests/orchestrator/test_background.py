@@ -15,6 +15,7 @@ import pytest
 from treewright.orchestrator.background import MAX_TIME_FACTOR, Background, _File
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.types import Goal, Place, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
@@ -106,6 +107,24 @@ def test_stop_does_not_wait_for_lean(tmp_path: Path, what: str) -> None:
     with Ledger(tmp_path / "ledger.db") as ledger:
         asyncio.run(main(ledger))
     assert any("stopped" in text for text in said) == (what == "replay")
+
+
+def test_waiting_for_the_machine_is_said_once_in_a_run(tmp_path: Path) -> None:
+    """Each file has a new scheduler, and the load differs each time."""
+    said: list[str] = []
+
+    async def no_sleep(_: float) -> None:
+        return
+
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        background = Background(tmp_path, ledger, OrchestratorConfig(), announce=said.append)
+        for load in (2.0, 3.0):
+            throttle = Throttle(0.5, read_load=lambda load=load: load, sleep=no_sleep)
+            throttle.on_first_wait = background._announce_first_wait
+            assert throttle.observe() == 1.0
+            asyncio.run(throttle.pause())
+    assert len(said) == 1
+    assert "each start waits up to 1 s" in said[0]
 
 
 def test_a_file_written_in_place_stays_what_it_was(tmp_path: Path) -> None:

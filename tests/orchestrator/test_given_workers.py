@@ -84,6 +84,14 @@ def test_a_worker_that_returns_no_result_has_failed_and_is_named(tmp_path: Path)
     assert rows == [("broken", "error")]
 
 
+def test_a_failure_without_an_error_is_no_proof(tmp_path: Path) -> None:
+    async def run_shy(goal: Goal, timeout: float) -> Result:
+        return Result(success=False)
+
+    result, rows = run(tmp_path / "ledger.db", workers=[run_shy], verify=accept)
+    assert (result.error, rows) == ("shy: no proof", [("shy", "failed")])
+
+
 @pytest.mark.parametrize(
     ("workers", "message"),
     [

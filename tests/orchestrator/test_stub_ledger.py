@@ -43,6 +43,9 @@ def test_the_only_ledger_is_shown_and_named(project: Path) -> None:
     assert detail.startswith(NOTICE)
     text = CliRunner().invoke(cli, ["ledger", "stats"]).stdout
     assert text.splitlines()[0].startswith(NOTICE)
+    listed = CliRunner().invoke(cli, ["ledger", "attempts"])
+    assert NOTICE in listed.stderr
+    assert NOTICE not in listed.stdout
 
 
 def test_a_real_ledger_is_shown_unless_the_profile_is_0(

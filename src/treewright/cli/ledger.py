@@ -20,15 +20,22 @@ def ledger() -> None:
 
 def _open(path: Path):
     """Open the ledger to show, or that of stubs (see `shown_ledger_path`)."""
-    from treewright.orchestrator.ledger.statistics import STUB_NOTICE, shown_ledger_path
+    from treewright.orchestrator.ledger.statistics import shown_ledger_path
     from treewright.orchestrator.ledger.store import Ledger
 
     shown = shown_ledger_path(path)
     if not shown.is_file():
         raise UsageError(f"there is no ledger {path}; `treewright bank` or `bg` makes one")
-    ledger = Ledger(shown)
+    return Ledger(shown)
+
+
+def _open_rows(path: Path):
+    """Open the ledger to show; if it is that of stubs, say so on stderr."""
+    from treewright.orchestrator.ledger.statistics import STUB_NOTICE
+
+    ledger = _open(path)
     if ledger.counts.stubs:
-        echo(f"{shown}: {STUB_NOTICE}", err=True)
+        echo(f"{ledger.path}: {STUB_NOTICE}", err=True)
     return ledger
 
 
@@ -78,7 +85,7 @@ def attempts(
     """List the latest attempts, the newest first."""
     from treewright.orchestrator.ledger.statistics import find_attempts
 
-    with _open(ledger_path) as opened:
+    with _open_rows(ledger_path) as opened:
         rows = find_attempts(opened, limit=limit, goal=goal, strategy=strategy, status=status)
     if as_json:
         echo(json.dumps(rows, ensure_ascii=False, indent=2))
@@ -107,7 +114,7 @@ def export(kind: str, output: Path | None, ledger_path: Path) -> None:
     from treewright.kernel.storage.atomic import storage_errors
     from treewright.orchestrator.ledger.statistics import export_attempts
 
-    with _open(ledger_path) as opened:
+    with _open_rows(ledger_path) as opened:
         if output is None:
             stdout = sys.stdout
             export_attempts(opened, kind, Visible(stdout) if stdout.isatty() else stdout)

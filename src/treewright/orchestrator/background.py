@@ -87,6 +87,7 @@ class Background:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _scheduler: Scheduler | None = None
     _announced: set[str] = field(default_factory=set)
+    _has_waited: bool = False
 
     def __post_init__(self) -> None:
         self.run_id = self.run_id or f"bg-{now():%Y%m%d-%H%M%S-%f}"
@@ -170,7 +171,7 @@ class Background:
             config, ledger=self.ledger, lean=lean, backend=self.backend
         ) as scheduler:
             self._scheduler = scheduler
-            scheduler.throttle.on_first_wait = self._announce_once
+            scheduler.throttle.on_first_wait = self._announce_first_wait
             for strategy, reason in scheduler.excluded.items():
                 self._announce_once(f"without {strategy}: {reason}")
             results = await scheduler.process_queue(queue, self._announce_failure)
@@ -185,6 +186,12 @@ class Background:
     def _announce_failure(self, goal: Goal, result: Result) -> None:
         if not result.success:
             self.announce(f"not proved {goal.id}: {result.error}")
+
+    def _announce_first_wait(self, text: str) -> None:
+        """Announce that the throttle delays starts, once in a run: each file has a scheduler."""
+        if not self._has_waited:
+            self._has_waited = True
+            self.announce(text)
 
     def _read(self, path: Path) -> _File | None:
         """Return a file with the proofs of this run, or as its author has changed it."""

@@ -329,6 +329,6 @@ def _summary(failures: list[Result]) -> Result:
         (),
         sum(r.time_seconds for r in failures),
         tuple(dict.fromkeys(s for r in failures for s in r.subgoals)),
-        "; ".join(f"{r.strategy}: {r.error}" for r in failures),
+        "; ".join(f"{r.strategy}: {r.error or 'no proof'}" for r in failures),
         dict(chosen.metadata),
     )
