@@ -141,6 +141,17 @@ def test_no_op_ideas_on_a_noisy_evaluator_are_not_promoted(
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
+def test_the_order_of_sets_is_noise(tmp_path: Path, treewright) -> None:
+    order = "sum(int(name[1:]) * 40**place for place, name in enumerate(NAMES))"
+    program = PROGRAM.replace("max(random.random() for _ in range(3))", order)
+    names = "NAMES = {f'a{number}' for number in range(20)}"
+    program = program.replace("def search", f"{names}\n\n\ndef search")
+    toy = task(tmp_path / "r", program, EVALUATOR)
+    done = treewright("init", "--from", "openevolve", str(toy.path))
+    assert "with the same seed" in done.stdout, "Python orders sets anew in each process"
+    assert "measured 8 times in turns" in done.stdout
+
+
 def test_a_real_gain_is_promoted_over_seeds(tmp_path: Path, treewright) -> None:
     toy = task(tmp_path / "r", SEEDED_PROGRAM, EVALUATOR)
     assert treewright("init", "--from", "openevolve", str(toy.path)).returncode == 0

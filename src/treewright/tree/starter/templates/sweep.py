@@ -111,7 +111,7 @@ def measure(config_id: int, seed: int) -> dict[str, object]:
     """A row. What goes wrong is its status, and is said in the log."""
     asked = question(config_id, seed)
     try:
-        metrics = judge(asked, ask(asked, seed))
+        metrics = judge(asked, ask(asked, seed * 1_000_003 + config_id))
         missing = [name for name in COLUMNS[2:] if not is_number(metrics.get(name))]
         if missing:
             raise ValueError(f"{missing[0]} is not a finite number")
