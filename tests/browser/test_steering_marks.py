@@ -13,8 +13,8 @@ from tests.tree.steady.running import steady
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.steering import new_command
-from treewright.tree.run import inbox
-from treewright.tree.run.inbox import Letter
+from treewright.tree.run import commands
+from treewright.tree.run.commands import Letter
 
 pytestmark = pytest.mark.xdist_group("browser")
 HOSTILE = "<img src=x onerror='window.hacked = true'>"
@@ -40,7 +40,7 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
 
     def observe(event: object) -> None:
         for letter in told.pop(0) if told and isinstance(event, ev.Completed) else ():
-            inbox.submit(run_dir, letter)
+            commands.submit(run_dir, letter)
 
     manifest = steady(toy.path, "run", "mcts", observer=observe)
     assert isinstance(manifest.steering, list)

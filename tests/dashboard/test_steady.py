@@ -10,8 +10,8 @@ from treewright.dashboard import tree_detail, tree_view
 from treewright.dashboard.live_tree import LiveTree
 from treewright.tree.records import events as ev
 from treewright.tree.records.steering import new_command
-from treewright.tree.run import inbox
-from treewright.tree.run.inbox import Letter
+from treewright.tree.run import commands
+from treewright.tree.run.commands import Letter
 
 
 def test_what_was_changed_is_on_the_page(tmp_path: Path) -> None:
@@ -24,8 +24,8 @@ def test_what_was_changed_is_on_the_page(tmp_path: Path) -> None:
         live.refresh()
         versions.append(live.version)
         if isinstance(event, ev.Completed) and event.eval_id == "e000003":
-            inbox.submit(run_dir, Letter(new_command("ban", node_id="n0000")))
-            inbox.submit(run_dir, Letter(new_command("boost", node_id="n0099")))
+            commands.submit(run_dir, Letter(new_command("ban", node_id="n0000")))
+            commands.submit(run_dir, Letter(new_command("boost", node_id="n0099")))
 
     manifest = steady(toy.path, "run", "mcts", observer=observe)
     assert "n0000" not in manifest.frontier

@@ -40,7 +40,7 @@ from treewright.tree import config as configuration
 from treewright.tree.records import layout, store
 from treewright.tree.repository import git as git_module
 from treewright.tree.repository import worktree_records
-from treewright.tree.run import coordinator, generating
+from treewright.tree.run import ideas_ahead, tree_search
 
 RUN_ID = "run"
 ONE_DEPTH = "--one-depth"
@@ -128,9 +128,9 @@ def die_at_every(step: int, repo: Path, kept: Path) -> None:
     git_module.subprocess.run = run
     worktree_records._remove = remove
     atomic.ThreadPoolExecutor = OneAtATime
-    generating.Thread = AtOnce
+    ideas_ahead.Thread = AtOnce
     # Ideas for several nodes are there before any of them is recorded.
-    coordinator.Coordinator._generations_at_once = lambda _: 3
+    tree_search.RunParts.generations_at_once = lambda _: 3
 
 
 def invoke(arguments: list[str], log: Path, before: Callable[[], None] = lambda: None) -> str:

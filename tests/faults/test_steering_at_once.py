@@ -12,9 +12,9 @@ from tests.toy import ToyRepository
 from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import Steering, new_command
-from treewright.tree.run import inbox
+from treewright.tree.run import commands
+from treewright.tree.run.commands import Letter
 from treewright.tree.run.creation import Shape
-from treewright.tree.run.inbox import Letter
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.validation import validate
 
@@ -58,14 +58,14 @@ def test_what_many_ask_for_at_the_same_time_is_done_once_each(toy: ToyRepository
         os.read(begun, 1)  # ends for all of them at once
         for number in range(each):
             command = new_command("ban", pattern=f"idea {number} of {who}")
-            inbox.submit(toy.run_dir("run"), Letter(command))
+            commands.submit(toy.run_dir("run"), Letter(command))
 
     with opened(toy) as coordinator:
         people = [forked(lambda who=who: ask(who)) for who in range(3)]
         os.close(begin)
         waiting = set(people)
         while waiting:
-            coordinator._steer()
+            coordinator.apply_commands()
             waiting -= {child for child in waiting if os.waitpid(child, os.WNOHANG)[0]}
         os.close(begun)
         while coordinator.advance():
@@ -110,4 +110,4 @@ def _killed_at(point: int, run_dir: Path) -> None:
         real(fd)
 
     os.fsync = fsync
-    inbox.submit(run_dir, Letter(new_command("ban", pattern="nothing like it")))
+    commands.submit(run_dir, Letter(new_command("ban", pattern="nothing like it")))

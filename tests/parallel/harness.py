@@ -15,8 +15,8 @@ from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.run.cleanup import Retention
 from treewright.tree.run.coordinator import Coordinator
 from treewright.tree.run.creation import Shape
-from treewright.tree.run.failure_rules import FailureRules
 from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.run.parallelism import Parallelism
 
 DRY = Shape(

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.decisions import decisions, repeated_evaluations
 from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, search
 from tests.toy import ToyRepository
-from treewright.tree.run.failure_rules import FailureRules
+from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.run.parallelism import Parallelism
 
 pytestmark = pytest.mark.xdist_group("local-cluster")

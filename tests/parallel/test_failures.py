@@ -17,9 +17,9 @@ from tests.toy import ToyRepository, idea
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.run.creation import Shape
-from treewright.tree.run.failure_rules import FailureRules
 from treewright.tree.run.faults import Paused
 from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.validation import validate
 
 ONE_DEPTH = Shape(ideas_per_node=4, beam_width=2, max_depth=1, sweep_config_limit=8, dry_run=True)
@@ -160,7 +160,7 @@ def test_a_depth_goes_on_with_those_that_did_not_fail(toy, treewright):
 
 def test_backoff_doubles_up_to_a_minute():
     policy = FailureRules(retries=9)
-    assert [policy.backoff(n) for n in (1, 2, 3, 9)] == [1, 2, 4, 60]
+    assert [policy.backoff_seconds(n) for n in (1, 2, 3, 9)] == [1, 2, 4, 60]
 
 
 def test_a_long_backoff_does_not_keep_a_cancelled_run_waiting(toy):

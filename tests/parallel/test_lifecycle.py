@@ -19,8 +19,8 @@ from tests.toy import ToyRepository
 from treewright.kernel.executors.base import Done
 from treewright.tree.records import events as ev
 from treewright.tree.records.store import load
-from treewright.tree.run.failure_rules import FailureRules
 from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.run.parallelism import Parallelism
 
 NEXT = {

@@ -31,9 +31,9 @@ from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.run.creation import Shape
-from treewright.tree.run.failure_rules import FailureRules
-from treewright.tree.run.faults import MOST_PAUSES, Paused
+from treewright.tree.run.faults import Paused
 from treewright.tree.run.open import RunRequest, open_run
+from treewright.tree.run.outcomes import MAX_PAUSES, FailureRules
 from treewright.tree.validation import validate
 
 DOWN = EvalError("llm_unreachable", "some-model cannot be reached", retryable=True)
@@ -405,7 +405,7 @@ def die_twice(toy: ToyRepository, *flags: str, script: str = "") -> dict[str, An
     for number in range(2):
         dead = Search(toy, *flags, script=DEADLY + script.format(number) + AND_RUN)
         assert dead.end() == -signal.SIGKILL
-    last = "from treewright.kernel import proctree\n" + script.format("of the last") + AND_RUN
+    last = "from treewright.kernel.procs import proctree\n" + script.format("of the last") + AND_RUN
     done = Search(toy, *flags, script=last)
     assert done.end() == 0
     assert validate(toy.run_dir("run"), toy.path) == []
@@ -502,7 +502,7 @@ def test_a_candidate_that_fails_beside_a_root_that_does_now_and_then_has_failed(
     run_search(toy, "--ideas-per-node", "1", "--max-depth", "1", "--until-done")
     (only,) = evaluations(toy).values()
     assert (only["status"], only["error"]["code"]) == ("failed", "sweep_failed")
-    assert 1 <= only["pauses"] < MOST_PAUSES
+    assert 1 <= only["pauses"] < MAX_PAUSES
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
@@ -560,7 +560,7 @@ def test_a_candidate_that_takes_the_place_of_the_look_at_the_root_has_failed(
 def test_a_candidate_that_prevents_the_look_at_the_root_has_failed_in_the_end(toy: ToyRepository):
     """By a lock that it leaves among git's refs: no run was ever continued past that."""
     hostile(toy, ': > "$GIT/refs/heads/treewright/run/cand/preflight.lock"')
-    for _ in range(MOST_PAUSES - 1):
+    for _ in range(MAX_PAUSES - 1):
         paused = run_search(toy, *THREE, code=1)
         assert "paused at depth 1: 1 evaluation could not be made" in paused.err
     run_search(toy, *THREE)
@@ -593,7 +593,7 @@ def test_elsewhere_those_that_got_through_tell_whose_failure_the_first_one_was(
     shape = dataclasses.replace(TWO_IDEAS, ideas_per_node=3)
     request = RunRequest(toy.path, "run", shape=shape, preflight=False, failure_rules=POLICY)
     with open_run(request, lambda _: None) as coordinator:
-        coordinator.works_here = False
+        coordinator.parts.options.is_local = False
         coordinator.finish()
     found = store.load(toy.run_dir("run")).evaluations
     assert [(e.status, e.pauses) for e in found.values()] == [
@@ -645,17 +645,17 @@ def test_who_presses_ctrl_c_has_not_seen_an_outage(toy: ToyRepository):
     broken = "case $TREEWRIGHT_RESULTS_CSV in */preflight/*) exit 4 ;; esac\n"
     toy.write("sweep.sh", broken + (toy.path / "sweep.sh").read_text())
     toy.commit()
-    shape = dataclasses.replace(TWO_IDEAS, ideas_per_node=MOST_PAUSES + 1)
+    shape = dataclasses.replace(TWO_IDEAS, ideas_per_node=MAX_PAUSES + 1)
     request = RunRequest(toy.path, "run", shape=shape, preflight=False, failure_rules=POLICY)
-    for _ in range(MOST_PAUSES):
+    for _ in range(MAX_PAUSES):
         with open_run(request, lambda _: None) as coordinator:
-            cancel = coordinator.cancel
+            cancel = coordinator.parts.cancel
             coordinator.make_executor = lambda work, cancel=cancel: InterruptedThen(work, cancel)
             with pytest.raises(KeyboardInterrupt):
                 coordinator.finish()
     found = store.load(toy.run_dir("run")).evaluations
     states = [(e.status, e.pauses, e.attempt) for e in found.values()]
-    assert states == [("pending", 0, MOST_PAUSES), *[("completed", 0, 1)] * MOST_PAUSES]
+    assert states == [("pending", 0, MAX_PAUSES), *[("completed", 0, 1)] * MAX_PAUSES]
 
 
 def test_a_machine_without_a_process_for_the_look_pauses_the_run(

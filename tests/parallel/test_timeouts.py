@@ -13,8 +13,8 @@ from tests.toy import ToyRepository
 from treewright.kernel.procs import containment, proctree
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.run.creation import Shape
-from treewright.tree.run.failure_rules import FailureRules
 from treewright.tree.run.faults import Paused
+from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.run.parallelism import Parallelism
 
 ONE_DEPTH = Shape(ideas_per_node=2, beam_width=1, max_depth=1, sweep_config_limit=8)

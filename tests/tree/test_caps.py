@@ -18,7 +18,7 @@ from treewright.tree.deciding.caps import Allowance
 from treewright.tree.records.model import EvalOutcome, Manifest, Unset
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.faults import Paused
-from treewright.tree.run.meter import Meter, Prior
+from treewright.tree.run.meter import CallCosts, Meter
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.run.policy_choice import PolicyChoice
@@ -167,11 +167,11 @@ def test_several_at_once_never_break_a_cap_unless_one_costs_four_times_all_befor
     """Agents of which nobody knows what they cost: only one that ran alone can have gone over."""
     manifest = making.manifest(caps={"cost_usd": {"all": float(cap)}})
     everybody = frozenset({("cost_usd", "planner"), ("cost_usd", "all")})
-    meter = Meter(prior=Prior(unknown=everybody))
+    meter = Meter(costs=CallCosts(unknown=everybody))
     costs, under_way = list(times), list[tuple[str, float]]()
     largest, alone = 0.0, False
     for choice in ends:
-        word = meter.word(manifest)
+        word = meter.control_state(manifest)
         if word == "end" or not costs:
             break
         if word == "go" and len(under_way) < capacity:
@@ -196,7 +196,7 @@ def test_agents_that_tell_no_cost_do_not_wait_for_one(toy: ToyRepository) -> Non
     paid(toy)
     toy.write("script.json", json.dumps([{"role": "planner", "text": "do it"}]))
     toy.commit("a planner that tells nothing")
-    meter = Meter(prior=Prior(frozenset({("cost_usd", "planner"), ("cost_usd", "all")})))
+    meter = Meter(costs=CallCosts(frozenset({("cost_usd", "planner"), ("cost_usd", "all")})))
     found = run(toy, None, 2, caps={"cost_usd": {"all": 0.01}}, **SHAPE)
     assert found.stop_reason == "max_depth_reached"
     for eval_id in ("e000001", "e000002"):
@@ -230,20 +230,22 @@ def test_what_is_declared_of_one_role_says_nothing_of_another() -> None:
     """Nobody knows what the planner costs: one at a time, though the coder's limit is known."""
     unknown = frozenset({("cost_usd", "planner"), ("cost_usd", "all")})
     most = {("cost_usd", "coder"): 0.1, ("cost_usd", "all"): 0.1}
-    meter = Meter(prior=Prior(unknown, most))
+    meter = Meter(costs=CallCosts(unknown, most))
     manifest = making.manifest(caps={"cost_usd": {"all": 20.0}})
     first = making.evaluation(1)
     first.status = "running"
     manifest.evaluations[first.eval_id] = first
-    assert meter.word(manifest) == "go"
+    assert meter.control_state(manifest) == "go"
     meter.allow(manifest, first.eval_id, 8)
-    assert meter.word(manifest) == "wait"
+    assert meter.control_state(manifest) == "wait"
 
 
 def test_a_cap_below_what_a_call_may_use_says_so() -> None:
-    meter = Meter(prior=Prior(most={("cost_usd", "planner"): 0.03, ("cost_usd", "all"): 0.03}))
+    meter = Meter(
+        costs=CallCosts(largest={("cost_usd", "planner"): 0.03, ("cost_usd", "all"): 0.03})
+    )
     manifest = making.manifest(caps={"cost_usd": {"all": 0.02}})
-    assert meter.word(manifest) == "end"
+    assert meter.control_state(manifest) == "end"
     assert meter.why == (
         "--max-cost-usd is reached: 0 spent, 0.02 left, and another one may need 0.03"
     )

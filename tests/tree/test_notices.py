@@ -11,7 +11,7 @@ import pytest
 
 from tests.toy import CONFIG, ToyRepository
 from tests.waiting import until
-from treewright.tree.run import commands, inbox
+from treewright.tree.run import commands
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.faults import Paused
 from treewright.tree.run.open import RunRequest, open_run
@@ -42,8 +42,8 @@ def run(
     )
     action, _, node = wanted.partition(" ")
     with open_run(request) as coordinator:
-        letter = commands.letter(action, node or None, {}, spelled=str)
-        inbox.submit(coordinator.store.run_dir, letter)
+        letter = commands.parse_command(action, node or None, {}, spell_option=str)
+        commands.submit(coordinator.store.run_dir, letter)
         coordinator.finish()
         until(lambda: (toy.path / leaves).exists(), what="the command has begun")
 

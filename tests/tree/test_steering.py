@@ -17,9 +17,9 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import Command, Steering, describe, new_command
-from treewright.tree.run import inbox, steering
+from treewright.tree.run import commands, steering
+from treewright.tree.run.commands import Letter
 from treewright.tree.run.creation import Shape
-from treewright.tree.run.inbox import Letter
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.run.policy_choice import PolicyChoice
@@ -61,7 +61,7 @@ def run(
 
 def steer(toy: ToyRepository, action: Any, text: str = "", **fields: Any) -> str:
     command = new_command(action, **fields)
-    inbox.submit(toy.run_dir("run"), Letter(command, text))
+    commands.submit(toy.run_dir("run"), Letter(command, text))
     return command.command_id
 
 

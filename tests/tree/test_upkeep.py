@@ -52,8 +52,8 @@ def test_an_interrupted_search_leaves_a_report(toy: ToyRepository, tmp_path) -> 
     assert "depth 1" in summary.read_text()
     summary.unlink()
     script = (
-        "import sys\nfrom treewright.tree.run.by_depth import DepthCoordinator\n"
-        "def stop(self): raise KeyboardInterrupt\nDepthCoordinator._evaluate = stop\n"
+        "import sys\nfrom treewright.tree.run.loop import WorkLoop\n"
+        "def stop(self, stage): raise KeyboardInterrupt\nWorkLoop.run = stop\n"
         "from treewright.cli.main import main\nmain()"
     )
     interrupted = Search(toy, script=script)

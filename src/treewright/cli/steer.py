@@ -90,11 +90,11 @@ def steer(run: str, action: str, what: str | None, repo: Path, as_json: bool, **
     show [--json]          list the changes so far and their results
     """
     from treewright.tree.records import store
-    from treewright.tree.run import commands, inbox
+    from treewright.tree.run import commands
 
     run_dir = _find_run(repo, run)
     if action == "show":
-        found = commands.asked(run_dir, store.load(run_dir))
+        found = commands.list_commands(run_dir, store.load(run_dir))
         if as_json:
             print_json(found)
         else:
@@ -102,8 +102,8 @@ def steer(run: str, action: str, what: str | None, repo: Path, as_json: bool, **
         return
     if action == "inject" and what is not None:
         what = read_user_file(Path(what))
-    letter = commands.letter(action, what, flags, spelled=flag_name)
-    inbox.submit(run_dir, letter)
+    letter = commands.parse_command(action, what, flags, spell_option=flag_name)
+    commands.submit(run_dir, letter)
     echo(f"{action}: {run} applies it at its next safe point, or when the run continues", err=True)
     print_json({"command_id": letter.command.command_id})
 

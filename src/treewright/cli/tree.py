@@ -369,8 +369,8 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.tree.records import description, forecast, layout
     from treewright.tree.run.cleanup import Retention
     from treewright.tree.run.creation import Shape
-    from treewright.tree.run.failure_rules import FailureRules
     from treewright.tree.run.open import RunRequest, open_run, search
+    from treewright.tree.run.outcomes import FailureRules
     from treewright.tree.run.parallelism import Parallelism
     from treewright.tree.run.policy_choice import PolicyChoice
 
@@ -428,11 +428,11 @@ def _search(flags: dict[str, Any]) -> None:
             progress.say(
                 description.estimate(
                     coordinator.manifest,
-                    layout.runs_directory(coordinator.repo),
+                    layout.runs_directory(coordinator.parts.repo),
                     flags["max_parallel_evals"],
                 )
             )
-        runs, workers = layout.runs_directory(coordinator.repo), flags["max_parallel_evals"]
+        runs, workers = layout.runs_directory(coordinator.parts.repo), flags["max_parallel_evals"]
         if (ahead := forecast.forecast(coordinator.manifest, workers, runs)) is not None:
             progress.say(forecast.describe(ahead))
         report = search(coordinator, until_done=flags["until_done"])

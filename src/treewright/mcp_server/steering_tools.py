@@ -12,7 +12,7 @@ from treewright.mcp_server.run_tools import RunName, find, known
 from treewright.mcp_server.server_state import ServerState
 from treewright.mcp_server.tool import Answer, Arguments, Tool
 from treewright.tree.records import layout, steering
-from treewright.tree.run import commands, inbox
+from treewright.tree.run import commands
 
 _NEEDS = {
     "inject": "`what`: the text of the idea",
@@ -58,11 +58,15 @@ def steer(server: ServerState, given: SteerArguments, call: Call) -> Steered:
         options[name] = options[name] or None
     for name in commands.CAPS:
         options[name] = (options[name],) if options[name] else ()
-    letter = commands.letter(
-        given.action, given.what or None, options, spelled=lambda name: f"`{name}`", needs=_NEEDS
+    letter = commands.parse_command(
+        given.action,
+        given.what or None,
+        options,
+        spell_option=lambda name: f"`{name}`",
+        needs=_NEEDS,
     )
     server.files.place_to_write(run.path.resolve(), layout.STEERING)
-    inbox.submit(run.path, letter)
+    commands.submit(run.path, letter)
     return Steered(letter.command.command_id)
 
 
@@ -82,7 +86,7 @@ def asked(server: ServerState, given: SteeringArguments, call: Call) -> Steering
     run = find(server, given.run)
     server.files.place_to_write(run.path.resolve(), layout.STEERING)
     with server.trees.manifest(run) as manifest:
-        found = commands.asked(run.path, known(manifest))
+        found = commands.list_commands(run.path, known(manifest))
     return Steering(
         [f"{command.action} {command.command_id}" for command in found.waiting[-_MOST:]],
         [clipped(steering.describe(record), 300) for record in found.applied[-_MOST:]],

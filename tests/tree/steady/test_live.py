@@ -16,10 +16,10 @@ from treewright.tree.records import store
 from treewright.tree.records.events import NodeExpanded
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import applied, new_command
-from treewright.tree.run import inbox, live_order
-from treewright.tree.run.generating import Generation
-from treewright.tree.run.inbox import Letter
-from treewright.tree.run.live_order import LiveOrder
+from treewright.tree.run import commands, policy_search
+from treewright.tree.run.commands import Letter
+from treewright.tree.run.ideas_ahead import Generation
+from treewright.tree.run.policy_search import LiveOrder
 from treewright.tree.validation import validate
 
 LONG = 120
@@ -114,7 +114,7 @@ def test_a_command_that_comes_when_ideas_are_to_be_asked_for_does_not_end_the_ru
     def more(self: LiveOrder, room: int):
         if not sent:
             sent.append(new_command("boost", node_id="n0000"))
-            inbox.submit(self.store.run_dir, Letter(sent[0]))
+            commands.submit(self.parts.store.run_dir, Letter(sent[0]))
         return real(self, room)
 
     monkeypatch.setattr(LiveOrder, "more", more)
@@ -130,7 +130,7 @@ def test_a_change_between_two_nodes_that_have_no_ideas_left(
     run: FinishedRun, monkeypatch: pytest.MonkeyPatch, order: str, last_but_one: int
 ) -> None:
     """It knows the one before it and not the one after it, though no choice is between them."""
-    monkeypatch.setattr(live_order, "QUICK_SECONDS", LONG)  # the same choices at any speed
+    monkeypatch.setattr(policy_search, "QUICK_SECONDS", LONG)  # the same choices at any speed
     shape = replace(DRY, dedupe_scope="node_plus_ancestors", max_total_idea_evals=40)
     name, found = f"changed-{order}", []
 
@@ -139,7 +139,7 @@ def test_a_change_between_two_nodes_that_have_no_ideas_left(
             found.append(event)
             if len(found) == last_but_one:
                 command = new_command("ban", pattern="nothing like it")
-                inbox.submit(run.toy.run_dir(name), Letter(command))
+                commands.submit(run.toy.run_dir(name), Letter(command))
 
     manifest = steady(run.toy.path, name, "best-first", shape, order=order, observer=watch)
     (change,) = applied(manifest.steering)

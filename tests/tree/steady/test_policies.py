@@ -21,8 +21,8 @@ from treewright.tree.ideas.directory import DirectorySource
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.report import write_report
-from treewright.tree.run.failure_rules import FailureRules
 from treewright.tree.run.faults import Paused
+from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.validation import validate
 

@@ -13,9 +13,9 @@ from tests.toy import ToyRepository
 from tests.tree.steady.running import DRY, steady
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records.steering import applied, new_command
-from treewright.tree.run import inbox
+from treewright.tree.run import commands
+from treewright.tree.run.commands import Letter
 from treewright.tree.run.coordinator import Coordinator
-from treewright.tree.run.inbox import Letter
 from treewright.tree.validation import validate
 
 COMMANDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
@@ -32,7 +32,7 @@ class Slow:
     since their source was asked."""
 
     def __init__(self, patch: pytest.MonkeyPatch, run_dir: Path, what: str, at: int) -> None:
-        self._expand, self._steer = Expander.expand, Coordinator._steer
+        self._expand, self._steer = Expander.expand, Coordinator.apply_commands
         self._run_dir, self._what, self._at = run_dir, what, at
         self._asked = 0
         self._looks = -1
@@ -46,13 +46,13 @@ class Slow:
             slow.steer(coordinator)
 
         patch.setattr(Expander, "expand", expand)
-        patch.setattr(Coordinator, "_steer", steer)
+        patch.setattr(Coordinator, "apply_commands", steer)
 
     def expand(self, expander: Expander, *args: Any, **more: Any) -> Any:
         self._asked += 1
         if self._asked == self._at:
             for action, fields in COMMANDS[self._what]:
-                inbox.submit(self._run_dir, Letter(new_command(action, **fields)))
+                commands.submit(self._run_dir, Letter(new_command(action, **fields)))
             self._looks = 0
             assert self._enough.wait(60)
         return self._expand(expander, *args, **more)

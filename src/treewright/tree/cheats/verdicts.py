@@ -11,11 +11,11 @@ from treewright.tree.config import Config
 from treewright.tree.evaluating.request import WORKTREE_DAMAGED
 from treewright.tree.records.model import Evaluation
 from treewright.tree.report import reasons
-from treewright.tree.run.faults import OUTAGES, QUARANTINED, UNCLEAR
+from treewright.tree.run.outcomes import OUTAGE_CODES, QUARANTINED, UNCLEAR_CODES
 
 Outcome = Literal["through", "unknown", "stopped", "not_fitted"]
 _TIMEOUTS = frozenset({"tests_timeout", "sweep_timeout", "eval_timeout", "agent_timeout"})
-_FAULTS = OUTAGES | UNCLEAR | _TIMEOUTS | {WORKTREE_DAMAGED, QUARANTINED}
+_FAULTS = OUTAGE_CODES | UNCLEAR_CODES | _TIMEOUTS | {WORKTREE_DAMAGED, QUARANTINED}
 _TRACES = {
     "outside": "it wrote a file outside its checkout",
     "process": "its process outlived the evaluation",

@@ -1,6 +1,6 @@
-"""Removing what is no longer needed, and putting right what a dead owner left.
+"""Removal of candidates that are no longer needed, and repair after an owner that died.
 
-Runs after the facts are recorded, and can be repeated: nothing here decides.
+All of it runs after the facts are recorded and can be repeated; none of it decides anything.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from treewright.tree.repository.worktrees import Worktrees
 
 _KEPT_OF_A_FAILURE = ("*.md", "*.log", layout.SUMMARY)
 _WRITING_SECONDS = 3600.0
-"""Nobody takes longer to write a command."""
+"""A temporary command file older than this was left by a process that died."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is kept for somebody who looks into a failure."""
+    """Whether to keep the worktrees of rejected candidates and all artifacts of failures."""
 
     rejected_worktrees: bool = False
     failed_artifacts: bool = False
 
 
 def process_owner(run_dir: Path, epoch: int) -> str:
-    """The marker of processes that an owner of this run starts."""
+    """Return the marker of processes that an owner of this run starts."""
     return f"{_run_marker(run_dir)}-{epoch}"
 
 
 def end_orphans(run_dir: Path, epoch: int) -> list[int]:
-    """Ends processes of this run that an owner before this one started."""
+    """End the processes of this run that an earlier owner started; return their ids."""
     return proctree.kill_marked(
         f"{_run_marker(run_dir)}-", spare=f"{process_owner(run_dir, epoch)}:"
     )
@@ -46,15 +46,14 @@ def _run_marker(run_dir: Path) -> str:
 
 
 def remove_temporaries(run_dir: Path) -> None:
-    """Half-written files of a killed owner, in the directories that one run shares, and of
-    somebody who was killed while steering it."""
+    """Remove files that were half written when an owner or a steering command was killed."""
     for directory in (run_dir, run_dir / layout.ARTIFACTS, run_dir / layout.PICTURES):
         atomic.sweep_temporaries(directory)
     atomic.sweep_temporaries(run_dir / layout.STEERING, older_seconds=_WRITING_SECONDS)
 
 
 def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Retention) -> None:
-    """After a crash: nodes are checked out, and what should have been pruned is."""
+    """Check out nodes and prune candidates, as a killed owner should have done."""
     needed = [
         e.eval_id
         for e in manifest.evaluations.values()
@@ -71,7 +70,7 @@ def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Reten
 
 
 def _decided_last(manifest: Manifest) -> list[Evaluation]:
-    """Those of which a killed owner may have left more than it should."""
+    """Return the evaluations that a killed owner may not have pruned."""
     steady = manifest.steady
     if steady is not None:
         return [e for e in manifest.evaluations.values() if e.place == steady.settled]
@@ -87,8 +86,14 @@ def prune(
     trees: Worktrees | None,
     retention: Retention,
 ) -> None:
-    """After the barrier: candidates' worktrees and branches go, and failures' bulk. A dry
-    run has no `trees`."""
+    """Remove worktrees and branches of decided candidates, and the bulk of failures.
+
+    Args:
+        run_dir: The directory of the run.
+        evaluations: The evaluations that have been decided.
+        trees: The worktrees; None in a dry run.
+        retention: What the user wants kept.
+    """
     decided = list(evaluations)
     if trees is not None:
         kept = [e for e in decided if retention.rejected_worktrees and not _promoted(e)]
@@ -101,14 +106,14 @@ def prune(
 
 
 def _keep_candidate(evaluation: Evaluation, trees: Worktrees) -> None:
-    """Of one that was evaluated on another machine only the commit came back."""
+    """Check out a candidate whose worktree is on another machine."""
     missing = not trees.candidate_path(evaluation.eval_id).exists()
     if evaluation.candidate_commit is not None and missing:
         trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit)
 
 
 def _kept_then(manifest: Manifest, evaluation: Evaluation) -> bool:
-    """Whether its depth was decided by an owner that had been asked to keep worktrees."""
+    """Return whether the owner that decided its depth kept rejected worktrees."""
     return manifest.depths[evaluation.depth - 1].rejected_worktrees_kept
 
 
@@ -117,7 +122,7 @@ def _promoted(evaluation: Evaluation) -> bool:
 
 
 def _prune_failure(experiment: Path) -> None:
-    """Leaves what says why it failed."""
+    """Remove all files of an experiment but those that explain its failure."""
     if not experiment.is_dir():
         return
     for path in experiment.iterdir():

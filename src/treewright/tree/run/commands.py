@@ -1,8 +1,16 @@
-"""From what somebody asks of a run to the command that is left for its owner."""
+"""Commands for a run: from the user's request to a file, and from the file to the run's owner.
+
+A command is a file in `steering/`, written atomically; its name sorts by time. The owner reads the
+files between two steps, records the effect of each command and only then removes the file. A file
+that is there again after a crash has been recorded and is not applied twice.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
+import threading
+import time
 import typing
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,22 +19,24 @@ from typing import Any
 import msgspec
 
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import atomic, untrusted
+from treewright.kernel.text import jsontext
 from treewright.tree.deciding import caps
+from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.steering import Action, Command, Steering, check_pattern, new_command
-from treewright.tree.run.inbox import Inbox, Letter
 
 ACTIONS = ("pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget")
 SETTINGS = ("max_total_idea_evals", "max_depth", "ideas_per_node")
 CAPS = ("max_cost_usd", "max_tokens")
-_MEANS = {
+_ACTIONS_OF_OPTION = {
     "at": ("inject",),
     "first": ("inject",),
     "now": ("stop",),
     "times": ("boost",),
     **dict.fromkeys((*SETTINGS, *CAPS), ("budget",)),
 }
-"""Which option goes with which action."""
+"""The actions that each option belongs to."""
 NEEDS = {
     "inject": "IDEA.md",
     "ban": "NODE or PATTERN",
@@ -35,55 +45,158 @@ NEEDS = {
 }
 _NODE = re.compile(r"n\d{4,}")
 _EVALUATION = re.compile(r"e\d{6,}")
+_WATCH_SECONDS = 0.5
+_TICK_NANOSECONDS = 2 * 10**9
+_log = logging.getLogger("treewright")
 
 
-def letter(
+class Letter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A command file: the command, and the text of the idea that it adds."""
+
+    command: Command
+    text: str = ""
+
+
+def submit(run_dir: Path, letter: Letter) -> Path:
+    """Write a command file atomically and return its path."""
+    directory = run_dir / layout.STEERING
+    atomic.make_directory(directory)
+    path = directory / f"{letter.command.command_id}.json"
+    data = msgspec.json.format(msgspec.json.encode(letter), indent=1) + b"\n"
+    if len(data) > untrusted.LARGEST_TEXT:
+        raise UsageError("the idea is too large to be one")
+    atomic.write_bytes(path, data)
+    return path
+
+
+class Inbox:
+    """The command files of a run, for its owner. Lists the directory only when it has changed."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._directory = run_dir / layout.STEERING
+        self._seen: Any = None
+        self._letters: list[Letter] = []
+
+    def waiting(self) -> list[Letter]:
+        """Return the commands that were not removed yet, in order; other files are skipped."""
+        try:
+            found = self._directory.stat().st_mtime_ns
+        except OSError:
+            return []
+        if found != self._seen:
+            # A file written within the same tick of the file system's clock must not be missed.
+            is_settled = time.time_ns() - found > _TICK_NANOSECONDS
+            self._seen = found if is_settled else None
+            paths = sorted(self._directory.glob("*.json"))
+            self._letters = [letter for path in paths if (letter := self._read(path)) is not None]
+        return list(self._letters)
+
+    def remove(self, letter: Letter) -> None:
+        """Remove a command whose effect is recorded."""
+        try:
+            self._path(letter).unlink(missing_ok=True)
+        except OSError as error:  # another user's directory; it is not applied twice
+            _log.warning("%s cannot be removed: %s", self._path(letter), error.strerror)
+        self._letters = [each for each in self._letters if each is not letter]
+
+    def _path(self, letter: Letter) -> Path:
+        return self._directory / f"{letter.command.command_id}.json"
+
+    def _read(self, path: Path) -> Letter | None:
+        try:
+            letter = jsontext.decode(untrusted.read(path, untrusted.LARGEST_TEXT), type=Letter)
+        except (OSError, msgspec.DecodeError) as error:
+            _log.warning("%s is no command and is left out: %s", path, error)
+            return None
+        return letter if self._path(letter) == path else None
+
+
+class StopWatcher:
+    """A thread that interrupts the owner when `stop --now` arrives."""
+
+    def __init__(self, run_dir: Path, cancel: threading.Event) -> None:
+        self._inbox = Inbox(run_dir)
+        self._cancel = cancel
+        self._end = threading.Event()
+        self._thread = threading.Thread(
+            target=self._watch, name="watching for stop --now", daemon=True
+        )
+
+    def __enter__(self) -> StopWatcher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._end.wait(_WATCH_SECONDS):
+            commands = (letter.command for letter in self._inbox.waiting())
+            if any(command.now and command.action == "stop" for command in commands):
+                self._cancel.set()
+                return
+
+
+def parse_command(
     action: str,
-    what: str | None,
+    argument: str | None,
     options: Mapping[str, Any],
     *,
-    spelled: Callable[[str], str],
+    spell_option: Callable[[str], str],
     needs: Mapping[str, str] = NEEDS,
 ) -> Letter:
-    """The command for an action. `what` is a node or a pattern, or the text of an idea to inject;
-    `spelled` says how whoever asks writes an option, `needs` what each action is given."""
-    for name, actions in _MEANS.items():
+    """Return the command for an action.
+
+    Args:
+        action: One of `ACTIONS`.
+        argument: A node, an evaluation or a pattern, or the text of an idea to inject.
+        options: The options of the action.
+        spell_option: Returns the name of an option as the caller's users write it, for messages.
+        needs: The argument that each action needs, for messages.
+    """
+    for name, actions in _ACTIONS_OF_OPTION.items():
         if options.get(name) and action not in actions:
             raise UsageError(
-                f"{spelled(name)} means nothing with {action}; it goes with {actions[0]}"
+                f"{spell_option(name)} means nothing with {action}; it goes with {actions[0]}"
             )
-    if (what is None) == (action in needs):
-        wrong = f"needs {needs[action]}" if what is None else f"takes no {what}"
+    if (argument is None) == (action in needs):
+        wrong = f"needs {needs[action]}" if argument is None else f"takes no {argument}"
         raise UsageError(f"{action} {wrong}")
-    command = new_command(typing.cast("Action", action), **_fields(action, what, options, spelled))
-    return Letter(command, (what or "") if action == "inject" else "")
+    command = new_command(
+        typing.cast("Action", action), **_fields(action, argument, options, spell_option)
+    )
+    return Letter(command, (argument or "") if action == "inject" else "")
 
 
 def _fields(
-    action: str, what: str | None, options: Mapping[str, Any], spelled: Callable[[str], str]
+    action: str,
+    argument: str | None,
+    options: Mapping[str, Any],
+    spell_option: Callable[[str], str],
 ) -> dict[str, Any]:
     if action == "inject":
         return {"node_id": options.get("at") or None, "first": bool(options.get("first"))}
-    if action == "ban" and not _NODE.fullmatch(what or ""):
-        return {"pattern": _pattern(what or "")}
-    if action == "reopen" and _EVALUATION.fullmatch(what or ""):
-        return {"eval_id": what}
+    if action == "ban" and not _NODE.fullmatch(argument or ""):
+        return {"pattern": _pattern(argument or "")}
+    if action == "reopen" and _EVALUATION.fullmatch(argument or ""):
+        return {"eval_id": argument}
     if action == "boost":
-        return {"node_id": what, "times": options.get("times") or 1}
+        return {"node_id": argument, "times": options.get("times") or 1}
     if action in NEEDS:
-        return {"node_id": what}
+        return {"node_id": argument}
     if action == "budget":
-        return {"settings": _settings(options, spelled)}
+        return {"settings": _settings(options, spell_option)}
     return {"now": bool(options.get("now"))} if action == "stop" else {}
 
 
-def _settings(options: Mapping[str, Any], spelled: Callable[[str], str]) -> dict[str, Any]:
+def _settings(options: Mapping[str, Any], spell_option: Callable[[str], str]) -> dict[str, Any]:
     settings = {name: options[name] for name in SETTINGS if options.get(name) is not None}
     cost, tokens = (options.get(name) or () for name in CAPS)
     if found := caps.parse({"cost_usd": cost, "tokens": tokens}):
         settings["caps"] = found
     if not settings:
-        raise UsageError(f"budget needs a limit, such as {spelled(SETTINGS[0])}")
+        raise UsageError(f"budget needs a limit, such as {spell_option(SETTINGS[0])}")
     return settings
 
 
@@ -95,20 +208,20 @@ def _pattern(pattern: str) -> str:
     return pattern
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What was asked of a run so far, and what became of it."""
+class CommandList(msgspec.Struct, frozen=True):
+    """The commands of a run: those that wait, were applied and were refused."""
 
     waiting: list[Command]
     applied: list[Steering]
     refused: list[Steering]
 
 
-def asked(run_dir: Path, manifest: Manifest) -> Asked:
+def list_commands(run_dir: Path, manifest: Manifest) -> CommandList:
     steering = manifest.steering
     records = [] if isinstance(steering, msgspec.UnsetType) else steering
     known = {record.command.command_id for record in records}
     waiting = [found.command for found in Inbox(run_dir).waiting()]
-    return Asked(
+    return CommandList(
         [command for command in waiting if command.command_id not in known],
         [record for record in records if record.refused is None],
         [record for record in records if record.refused is not None],

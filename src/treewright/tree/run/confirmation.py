@@ -1,8 +1,8 @@
-"""Does a candidate hold on configs that nobody selected on?
+"""Confirmation of a candidate on held-out configs.
 
-The best of K noisy measurements is too good on average. Before a candidate is
-promoted it is swept on held-out configs and compared with its parent there. The sweep
-(`evaluating.heldout`) runs where evaluations run; what it means is said here.
+The best of K noisy measurements is too good on average. Before a candidate is promoted, it is swept
+on configs that took no part in its selection, and compared with its parent there. The sweep
+(`evaluating.heldout`) runs on the executor; this module makes its request and judges its results.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _log = logging.getLogger("treewright")
 
 @dataclass(frozen=True, slots=True)
 class Confirmer:
-    """The held-out measurements of one run: what to sweep, and what came of it."""
+    """Requests and judges the held-out sweeps of one run."""
 
     worktrees: Worktrees
     config: Config
-    deciding: DecidingFiles
+    kept_files: DecidingFiles
     owner: str = ""
     cancel: threading.Event | None = None
 
@@ -44,12 +44,12 @@ class Confirmer:
         return self.worktrees.run_dir
 
     def measure_node(self, manifest: Manifest, node_id: str) -> ev.HeldoutMeasured:
-        """A node's own held-out results: from its baseline if it has them, else swept."""
+        """Return the held-out results of a node: from its baseline if it has them, else swept."""
         node = manifest.nodes[node_id]
         ids = heldout_ids(manifest)
         baseline = node.artifacts.baseline
         if baseline is not None:
-            found = self._parse(self.deciding.read(baseline).data, manifest)
+            found = self._parse(self.kept_files.read(baseline).data, manifest)
             if all(i in found.sound_ids for i in ids):
                 return ev.HeldoutMeasured(node_id=node_id, artifact=baseline)
         name = layout.heldout(node_id)
@@ -61,7 +61,7 @@ class Confirmer:
             return ev.HeldoutMeasured(node_id=node_id, artifact=kept.artifact)
         _log.info("measuring %s on the held-out configs", node_id)
         try:
-            measured = heldout.measure(request, self.cancel, self.deciding)
+            measured = heldout.measure(request, self.cancel, self.kept_files)
         finally:
             self.worktrees.remove_candidate(name)
         if measured.problem == heldout.CANCELLED:
@@ -87,7 +87,7 @@ class Confirmer:
     def request(
         self, manifest: Manifest, evaluation: Evaluation, attempt: int, idea: bytes
     ) -> HeldoutRequest:
-        """The sweep of an evaluated candidate."""
+        """Return the request for the held-out sweep of an evaluated candidate."""
         parent = manifest.nodes[evaluation.parent_node_id]
         assert evaluation.candidate_commit is not None
         request = self._request(
@@ -107,7 +107,7 @@ class Confirmer:
     def judge(
         self, manifest: Manifest, evaluation: Evaluation, measured: HeldoutOutcome
     ) -> ev.Confirmed:
-        """Whether the candidate holds, by what was measured."""
+        """Return the event that says whether a candidate is confirmed by its held-out results."""
         assert evaluation.parent_relative is not None
         baseline = self._of_parent(manifest, evaluation)
         ids = heldout_ids(manifest)
@@ -131,7 +131,7 @@ class Confirmer:
     def _of_parent(self, manifest: Manifest, evaluation: Evaluation) -> KeptFile:
         parent = manifest.nodes[evaluation.parent_node_id].artifacts.heldout
         assert parent is not None
-        return self.deciding.read(parent)
+        return self.kept_files.read(parent)
 
     def _request(
         self, manifest: Manifest, name: str, attempt: int, node: Node, commit: str, log_dir: str

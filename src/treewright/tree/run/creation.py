@@ -1,4 +1,4 @@
-"""Starting a run: what it is made of, and the checks that must pass before it exists."""
+"""Creation of a run: its settings, and the checks that must pass before it is recorded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ALWAYS_PROTECTED = (".gitattributes", "*/.gitattributes")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The flags that define a run. None is "not given": the default, or what the run has."""
+    """The flags that define a run. None stands for the default, or for the recorded value."""
 
     ideas_per_node: int | None = None
     beam_width: int | None = None
@@ -74,7 +74,7 @@ class Shape:
         )
 
     def check_against(self, manifest: Manifest) -> None:
-        """On resume the manifest's values hold; another value given is an error."""
+        """Raise UsageError if a flag differs from the recorded value of a run."""
         for field in fields(self):
             given, recorded = getattr(self, field.name), rounds.setting(manifest, field.name)
             if isinstance(given, dict):
@@ -108,7 +108,7 @@ DEFAULT_SHAPE = Shape(
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """Everything a run is started from."""
+    """Everything that a run is created from."""
 
     repo: Path
     run_dir: Path
@@ -124,7 +124,7 @@ class NewRun:
         object.__setattr__(self, "shape", self.shape.with_seeds(self.config))
 
     def check(self) -> Root:
-        """What can be said before anything is written. Returns what the run is to start from."""
+        """Check the configuration before any file is written; return the root commit of the run."""
         self._check_filled_in()
         for endpoint in self.config.endpoints:
             require_no_password(endpoint.base_url)
@@ -153,7 +153,10 @@ class NewRun:
                 )
 
     def _check_filled_in(self) -> None:
-        """`treewright init` leaves what only the user knows; a dry run can do without."""
+        """Raise UsageError for values that `treewright init` left for the user to fill in.
+
+        A dry run does not need them.
+        """
         missing = configuration.unfilled(self.config)
         if missing and not self.shape.dry_run:
             raise UsageError(
@@ -162,7 +165,7 @@ class NewRun:
             )
 
     def build(self, root: Root, owner: str, cancel: threading.Event | None = None) -> Manifest:
-        """Makes the manifest of a run that has only its root. `owner` marks its processes."""
+        """Return the manifest of a run that has only its root; `owner` marks its processes."""
         source = RootBaseline(
             repo=self.repo,
             run_dir=self.run_dir,
@@ -228,7 +231,7 @@ class NewRun:
         return manifest
 
     def _protected_paths(self) -> list[str]:
-        """The declared ones, and the files whose change would change the measure itself."""
+        """Return the declared paths, and the files that the measurement itself depends on."""
         measuring = (self.repo / self.config.baseline_csv, self.config_path)
         inside = [
             path.relative_to(self.repo).as_posix()
@@ -239,7 +242,7 @@ class NewRun:
 
 
 def expected_ids(manifest: Manifest, config: Config, root_baseline: bytes | None) -> list[int]:
-    """The configs a candidate must have, all of them: below the limit, or the root's."""
+    """Return the configs that every candidate must have: below the limit, or those of the root."""
     if manifest.sweep_config_limit is not None:
         return list(range(manifest.sweep_config_limit))
     results: Results = objectives.read(root_baseline, config.metrics)
@@ -247,6 +250,6 @@ def expected_ids(manifest: Manifest, config: Config, root_baseline: bytes | None
 
 
 def heldout_ids(manifest: Manifest) -> Sequence[int]:
-    """The configs that nobody selects on."""
+    """Return the configs that take no part in the selection."""
     limit = manifest.sweep_config_limit or 0
     return range(limit, limit + manifest.confirm_configs)

@@ -1,14 +1,14 @@
-"""Keeping a run within its caps: allowances for what is under way, and when to stop.
+"""A meter that keeps a run within its caps: allowances for evaluations, and when to stop.
 
-Work is handed out as long as what is left, after the allowances of all that is under way, is
-enough for an evaluation as they were so far: as they are on average where it is known before a call
-what it may cost, else as the most expensive one. Where it is not enough, what is under way ends
-first: what it has not used is there again. An evaluation that its share was too little for is
-tried once more alone, with all that is left.
+Every evaluation gets an allowance when it starts: its share of the amount that is left under each
+cap. A further evaluation starts only while the rest, after the allowances of the evaluations under
+way, is enough for an evaluation as they were so far. Otherwise the evaluations under way end first,
+and free what they have not used. An evaluation whose share was too small is repeated alone, with
+everything that is left.
 
-Of some agents nobody knows what a call may cost: an allowance cannot hold them back. While nothing
-is known of them, there is one at a time; afterwards several, as long as each has four times what
-the most expensive one has cost.
+Models are asked only if the largest cost of the call fits the allowance. Some agents report their
+cost only afterwards, so an allowance cannot hold them back: until one of them has reported a cost
+they run one at a time, and then several at once as long as each has four times the largest cost.
 """
 
 from __future__ import annotations
@@ -35,92 +35,106 @@ from treewright.tree.deciding.caps import (
 from treewright.tree.records.model import EvalOutcome, Evaluation, Manifest, Unset
 
 _SECONDS_PER_HOUR = 3600.0
-_MARGIN = 4.0
-"""How much more than the most expensive one each of several may cost."""
+_UNKNOWN_COST_MARGIN = 4.0
+"""Evaluations of unknown cost run at the same time while each may cost this many times the largest
+cost so far."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
-    """What is known of a call before it is made, by kind and role."""
+class CallCosts:
+    """What the configuration says about the cost of a call, by kind and role.
+
+    Attributes:
+        unknown: Calls whose cost is not known before they end.
+        largest: The largest cost of a call of a command-line agent.
+    """
 
     unknown: frozenset[tuple[str, str]] = frozenset()
-    """Of these nobody knows what they may cost."""
-    most: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """What the configuration says that a call of a command-line agent uses at most."""
+    largest: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Meter:
-    """Of one invocation. `max_hours` is its own; the caps are the run's."""
+    """The meter of one invocation. `max_hours` limits the invocation, the caps limit the run.
+
+    `why` says which limit was reached.
+    """
 
     max_hours: float | None = None
-    prior: Prior = Prior()
+    costs: CallCosts = CallCosts()
     why: str = ""
-    """What was reached, in words."""
     is_out_of_time: bool = False
     _began: float = field(default_factory=time.monotonic)
-    _out: dict[str, Allowance] = field(default_factory=dict)
+    _allowances: dict[str, Allowance] = field(default_factory=dict)
+    """Of the evaluations under way."""
     _unrecorded: dict[str, Caps] = field(default_factory=dict)
-    """What was spent by evaluations that are over and wait for a verdict."""
+    """Amounts that held evaluations have spent, which no event has recorded yet."""
     _since: dict[str, float] = field(default_factory=dict)
     _longest: float = 0.0
-    _whole: set[str] = field(default_factory=set)
+    _given_all: set[str] = field(default_factory=set)
+    """Evaluations that got everything that was left."""
     _one_at_a_time: bool = False
     _is_over: bool = False
     _ended: int | None = None
-    """How many evaluations have an outcome."""
+    """The number of evaluations that have an outcome; None before they were counted."""
     _largest: dict[tuple[str, str], float] = field(default_factory=dict)
-    """What one evaluation has cost at most, by kind and role."""
+    """The largest cost of an evaluation so far, by kind and role."""
     _is_scored: bool = False
 
-    def word(self, manifest: Manifest) -> Literal["go", "wait", "end"]:
-        """Whether a further evaluation may start now."""
+    def control_state(self, manifest: Manifest) -> Literal["go", "wait", "end"]:
+        """Return whether a further evaluation may start now, later, or not any more."""
         self._forget_ended(manifest)
         self.why = self._time_is_up() or self._first_reached(manifest)
         if self.why:
-            return "wait" if self._out else "end"
+            return "wait" if self._allowances else "end"
         return "go" if self.may_start(manifest) else "wait"
 
     def may_start(self, manifest: Manifest) -> bool:
-        """Whether another one may start beside those that are under way."""
-        if not self._out:
+        """Return whether a further evaluation may start while others are under way."""
+        if not self._allowances:
             return True
         alone = self._one_at_a_time or self._knows_nothing(manifest)
-        return not alone and not self._first_reached(manifest, _MARGIN)
+        return not alone and not self._first_reached(manifest, _UNKNOWN_COST_MARGIN)
 
     def allow(self, manifest: Manifest, eval_id: str, capacity: int) -> Allowance | None:
-        """The allowance of an evaluation that is about to start; None where nothing is capped."""
+        """Return the allowance of an evaluation that is about to start; None without caps."""
         self._since[eval_id] = time.monotonic()
         caps = caps_of(manifest)
         if not caps:
             return None
         alone = self._one_at_a_time or self._knows_nothing(manifest)
-        sharing = 1 if alone else max(1, capacity - len(self._out))
-        if sharing == 1 and not self._out:
-            self._whole.add(eval_id)
+        sharing = 1 if alone else max(1, capacity - len(self._allowances))
+        if sharing == 1 and not self._allowances:
+            self._given_all.add(eval_id)
         limits: Caps = {}
         for kind, role, left in self._left(manifest, caps):
             needed = self._needed(manifest, kind, role)
             if self._is_unknown(kind, role):
-                needed *= _MARGIN
+                needed *= _UNKNOWN_COST_MARGIN
             enough_for = int(left // needed) if needed > 0 else sharing
             limits.setdefault(kind, {})[role] = max(0.0, left) / max(1, min(sharing, enough_for))
-        allowance = self._out[eval_id] = Allowance(limits)
+        allowance = self._allowances[eval_id] = Allowance(limits)
         return allowance
 
     def fell_short(self, eval_id: str) -> None:
-        """An evaluation could not go on with what it was given: all there was, or its share."""
-        self._is_over = self._is_over or eval_id in self._whole
+        """Note that the allowance of an evaluation was too small for it."""
+        self._is_over = self._is_over or eval_id in self._given_all
         self._one_at_a_time = True
 
-    def held(self, eval_id: str, outcome: EvalOutcome) -> None:
-        """An evaluation is over and its verdict has to wait: it spends no more than it has."""
-        allowance = self._out.pop(eval_id, None)
+    def release(self, eval_id: str, outcome: EvalOutcome) -> None:
+        """Replace the allowance of an evaluation that has ended by the amount it has spent. Its
+        outcome is recorded later."""
+        allowance = self._allowances.pop(eval_id, None)
         if allowance is not None:
             self._unrecorded[eval_id] = used_of(outcome, allowance.limits)
 
     def _first_reached(self, manifest: Manifest, margin: float = 1.0) -> str:
-        """Which cap has too little left for another one; of unknown cost, for so many."""
+        """Return which cap has too little left for another evaluation, in words; "" if none has.
+
+        Args:
+            manifest: The run.
+            margin: How many evaluations of unknown cost must still fit.
+        """
         if self._is_over:
             return "what is left under the caps is not enough for an evaluation"
         caps = caps_of(manifest)
@@ -134,7 +148,7 @@ class Meter:
         return ""
 
     def _left(self, manifest: Manifest, caps: Caps) -> list[tuple[str, str, float]]:
-        given = [*(each.limits for each in self._out.values()), *self._unrecorded.values()]
+        given = [*(each.limits for each in self._allowances.values()), *self._unrecorded.values()]
         return [
             (
                 kind,
@@ -150,15 +164,15 @@ class Meter:
         ended = [e for e in self._since if manifest.evaluations[e].status != "running"]
         for eval_id in ended:
             self._longest = max(self._longest, time.monotonic() - self._since.pop(eval_id))
-            self._out.pop(eval_id, None)
+            self._allowances.pop(eval_id, None)
             self._unrecorded.pop(eval_id, None)
             if self._ended is not None:
                 self._count(manifest.evaluations[eval_id])
 
     def _knows_nothing(self, manifest: Manifest) -> bool:
-        """Whether a role of unknown cost is capped, and nothing has told what it costs. One that
-        was scored without telling will not tell."""
-        self._look(manifest)
+        """Return whether a role of unknown cost is capped and has reported no cost so far. A role
+        that was part of a scored evaluation without reporting a cost will not report one."""
+        self._count_ended(manifest)
         return not self._is_scored and any(
             self._is_unknown(kind, role)
             and self._typical(manifest, kind, role) <= 0
@@ -167,18 +181,18 @@ class Meter:
         )
 
     def _is_unknown(self, kind: str, role: str) -> bool:
-        return (kind, role) in self.prior.unknown
+        return (kind, role) in self.costs.unknown
 
     def _needed(self, manifest: Manifest, kind: str, role: str) -> float:
-        """What must be left for another evaluation, or expansion."""
+        """Return the amount that another evaluation, or expansion, may need."""
         needed = self._typical(manifest, kind, role)
-        needed = max(needed, self.prior.most.get((kind, role), 0.0))
+        needed = max(needed, self.costs.largest.get((kind, role), 0.0))
         if not self._is_unknown(kind, role):
             return needed
         return max(needed, self._largest.get((kind, role), 0.0))
 
-    def _look(self, manifest: Manifest) -> int:
-        """How many evaluations have an outcome; all are looked at once."""
+    def _count_ended(self, manifest: Manifest) -> int:
+        """Return the number of evaluations with an outcome, counting them the first time."""
         if self._ended is None:
             self._ended = 0
             for evaluation in manifest.evaluations.values():
@@ -197,13 +211,13 @@ class Meter:
                 self._largest[kind, role] = max(largest, amount(usage, kind))
 
     def _typical(self, manifest: Manifest, kind: str, role: str) -> float:
-        """What one evaluation, or one expansion, has cost on average."""
+        """Return the average cost of an evaluation, or of an expansion."""
         used = amount(spent(manifest, role), kind)
         if role == IDEAS:
             return used / max(1, len(manifest.expanded))
         if role == ALL:
             used -= amount(spent(manifest, IDEAS), kind)
-        return used / max(1, self._look(manifest))
+        return used / max(1, self._count_ended(manifest))
 
     def _time_is_up(self) -> str:
         if self.max_hours is None:
@@ -215,24 +229,24 @@ class Meter:
         return f"--max-hours {self.max_hours:g} is reached, or would be before another one ends"
 
 
-def prior_of(config: Config) -> Prior:
-    """Command-line agents say what they have cost when they are done, unless the configuration
-    says what they cost at most; of a chat endpoint that is known before each call."""
+def known_costs(config: Config) -> CallCosts:
+    """Return what is known of the cost of calls. Command-line agents report it when they are done,
+    unless the configuration gives a limit; chat endpoints know it before each call."""
     agents = config.agents
     roles = {"planner": agents.planner, "coder": agents.coder, "reviewer": agents.reviewer}
     unknown: set[tuple[str, str]] = set()
-    most: dict[tuple[str, str], float] = {}
+    largest: dict[tuple[str, str], float] = {}
     for role, backend in roles.items():
         if not isinstance(backend, CommandBackend | ScriptedBackend):
             continue
         told = Usage() if isinstance(backend, ScriptedBackend) else backend.most
         for kind in FLAGS:
             if limit := amount(told, kind):
-                most[kind, role] = limit
-                most[kind, ALL] = max(limit, most.get((kind, ALL), 0.0))
+                largest[kind, role] = limit
+                largest[kind, ALL] = max(limit, largest.get((kind, ALL), 0.0))
             else:
                 unknown |= {(kind, role), (kind, ALL)}
-    return Prior(frozenset(unknown), most)
+    return CallCosts(frozenset(unknown), largest)
 
 
 def caps_of(manifest: Manifest) -> Caps:

@@ -1,8 +1,8 @@
-"""Telling somebody else: a command of the user's gets chosen events as JSON on stdin.
+"""Notices: commands of the user that get chosen events as JSON on standard input.
 
-Events are turned into documents where they are recorded and handed to a thread; the search never
-waits for a command. Where commands are slower than events the oldest waiting ones are dropped, and
-each later document says how many. The payload is a contract: docs/notices.md.
+The owner turns an event into a document as soon as it is recorded, and a thread runs the commands;
+the search never waits for them. If commands are slower than events, the oldest waiting documents
+are dropped, and each later document says how many. docs/notices.md describes the documents.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from treewright.tree.records.model import Evaluation, Manifest
 PAYLOAD_VERSION = 1
 _MOST_WAITING = 100
 _ENDING_SECONDS = 5.0
-"""How long a command that was ended may take to be gone."""
+"""The time that a command has to end after it was killed."""
 _log = logging.getLogger("treewright")
 
 Document = dict[str, Any]
 
 
 class Notices:
-    """Watches a run, and runs the commands of its configuration."""
+    """Watches a run and runs the commands of its configuration."""
 
     def __init__(
         self, commands: Sequence[NoticeConfig], repo: Path, isolation: Isolation | None = None
@@ -55,13 +55,13 @@ class Notices:
         self._thread: threading.Thread | None = None
         self._running: subprocess.Popen[bytes] | None = None
 
-    def look(self, manifest: Manifest) -> None:
-        """What holds before anything happens is no news."""
+    def begin(self, manifest: Manifest) -> None:
+        """Remember the best node and the stop reason; only changes of them are reported."""
         self._best = best_node(manifest).node_id
         self._stop_reason = manifest.stop_reason
 
     def recorded(self, event: ev.Event, manifest: Manifest) -> None:
-        """An event is durable and in the manifest."""
+        """Report an event that is durable and applied to the manifest."""
         if not self._commands:
             return
         if isinstance(event, ev.Completed | ev.Failed):
@@ -83,11 +83,11 @@ class Notices:
                 self._tell("cap_reached" if reached else "finished", manifest)
 
     def paused(self, why: str, manifest: Manifest) -> None:
-        """An outage ended the call."""
+        """Report that an outage paused the run."""
         self._tell("paused", manifest, message=why)
 
     def close(self) -> None:
-        """Gives what is waiting a moment; a command that hangs is ended."""
+        """Let waiting documents be delivered, then kill a command that hangs."""
         if self._thread is None:
             return
         with self._some:
@@ -124,7 +124,7 @@ class Notices:
                     self._run(command, document)
 
     def _run(self, command: NoticeConfig, document: Document) -> None:
-        """One command, ended with everything of its process group at its time limit."""
+        """Run one command; at its time limit its process group is killed."""
         environment, around = dict(os.environ), []
         if command.isolated and self._isolation is not None:
             environment = self._isolation.environment(environment, command)
@@ -164,7 +164,7 @@ class Notices:
 
 
 def payload(kind: str, manifest: Manifest) -> Document:
-    """What every document has."""
+    """Return the fields that every document has."""
     best = best_node(manifest)
     found = best.root_relative
     return {

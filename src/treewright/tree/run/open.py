@@ -1,4 +1,4 @@
-"""Opening a run: find it or make it, own it, recover it, and close it in order."""
+"""Open a run: find or create it, take its lease, repair it, and close it in order."""
 
 from __future__ import annotations
 
@@ -31,28 +31,30 @@ from treewright.tree.report import write_report
 from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import Root, find_repository
 from treewright.tree.repository.worktrees import Worktrees
-from treewright.tree.run import cleanup
-from treewright.tree.run.by_depth import DepthCoordinator
-from treewright.tree.run.cleanup import Retention
+from treewright.tree.run import cleanup, policy_search
+from treewright.tree.run.beam_search import BeamSearch
 from treewright.tree.run.confirmation import Confirmer
 from treewright.tree.run.coordinator import Coordinator
 from treewright.tree.run.creation import ROOT_NODE, NewRun, Shape
-from treewright.tree.run.extending import extend
-from treewright.tree.run.failure_rules import FailureRules
 from treewright.tree.run.faults import Paused
-from treewright.tree.run.fixed_order import FixedOrder
-from treewright.tree.run.live_order import LiveOrder
-from treewright.tree.run.meter import Meter, caps_of, prior_of
+from treewright.tree.run.meter import Meter, caps_of, known_costs
 from treewright.tree.run.notices import watching
+from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.run.parallelism import Parallelism, executors
 from treewright.tree.run.policy_choice import PolicyChoice
+from treewright.tree.run.steering import extend
+from treewright.tree.run.tree_search import RunOptions, RunParts, TreeSearch
 
 _log = logging.getLogger("treewright")
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What the command line (or a program) asks for."""
+    """A run to open, as the command line or a program asks for it.
+
+    `make_baseline` and `preflight` concern a new run, `max_hours` limits this invocation, and
+    `extend` records changed settings instead of refusing them.
+    """
 
     repo: Path
     run_id: str | None = None
@@ -61,24 +63,23 @@ class RunRequest:
     choosing: PolicyChoice = field(default_factory=PolicyChoice)
     make_baseline: bool = False
     preflight: bool = True
-    retention: Retention = field(default_factory=Retention)
+    retention: cleanup.Retention = field(default_factory=cleanup.Retention)
     failure_rules: FailureRules = field(default_factory=FailureRules)
     parallelism: Parallelism = field(default_factory=Parallelism)
     stale_seconds: float = DEFAULT_STALE_SECONDS
     force: bool = False
     max_hours: float | None = None
     extend: bool = False
-    """Settings that the run has otherwise are changed, not refused."""
 
 
 def locate(repo: Path, run_id: str) -> tuple[Path, Path]:
-    """The repository's root and the directory of one of its runs."""
+    """Return the repository's root and the directory of one of its runs."""
     root = find_repository(repo)
     return root, layout.runs_directory(root) / run_directory.validate_run_id(run_id)
 
 
 def recorded_config(manifest: Manifest) -> Config:
-    """The configuration a run was started with, which it keeps."""
+    """Return the configuration that a run was started with, which it keeps."""
     return msgspec.convert(manifest.agent_config, type=Config)
 
 
@@ -88,7 +89,13 @@ def open_run(
     observer: Callable[[ev.Event], None] = lambda _: None,
     cancel: threading.Event | None = None,
 ) -> Iterator[Coordinator]:
-    """Yields the coordinator of a run this process owns; its state is safe whatever happens."""
+    """Take the lease of a run and yield its coordinator.
+
+    Args:
+        request: The run, and the settings of this invocation.
+        observer: Called with every recorded event.
+        cancel: Ends the work when it is set.
+    """
     repo = find_repository(request.repo)
     _check_backend(request.parallelism)
     runs = layout.runs_directory(repo)
@@ -117,8 +124,8 @@ def open_run(
             new_run = new_run or _new_run(request, repo, run_dir, run_id)
             _create(owned, *new_run, cancel)
         else:
-            given = extend(owned, request.shape) if request.extend else request.shape
-            given.check_against(owned.manifest)
+            shape = extend(owned, request.shape) if request.extend else request.shape
+            shape.check_against(owned.manifest)
             request.choosing.check_against(owned.manifest)
             _mention_idle_workers(request, owned.manifest)
             _mention_changed_config(request, repo, owned.manifest)
@@ -129,27 +136,23 @@ def open_run(
         config = recorded_config(owned.manifest)
         isolated = None if owned.manifest.dry_run else Isolation.of(config, repo, run_dir)
         notices = stack.enter_context(watching(config.on_event, repo, isolated))
-        notices.look(owned.manifest)
+        notices.begin(owned.manifest)
         owned.watcher = notices.recorded
         try:
-            coordinator = _kind(owned.manifest)(
-                owned,
-                repo,
-                config,
+            make_executor = stack.enter_context(
+                executors(request.parallelism, repo, run_dir, owned.manifest, lease.epoch, cancel)
+            )
+            options = RunOptions(
                 request.retention,
-                cancel,
                 request.failure_rules,
-                stack.enter_context(
-                    executors(
-                        request.parallelism, repo, run_dir, owned.manifest, lease.epoch, cancel
-                    )
-                ),
-                Meter(request.max_hours, prior_of(config)),
+                Meter(request.max_hours, known_costs(config)),
                 request.parallelism.max_evals,
                 request.parallelism.is_here,
             )
+            parts = RunParts(owned, repo, config, options, cancel)
+            coordinator = Coordinator(parts, _make_search(parts), make_executor)
             coordinator.recover()
-            owned.snapshot()  # that of a killed owner was behind
+            owned.snapshot()  # an owner that was killed may have left an old one
             yield coordinator
         except BaseException as error:
             if isinstance(error, Paused):
@@ -159,17 +162,19 @@ def open_run(
         owned.snapshot()
 
 
-def _kind(manifest: Manifest) -> type[Coordinator]:
-    if manifest.steady is None:
-        return DepthCoordinator
-    return FixedOrder if manifest.steady.order == "fixed" else LiveOrder
+def _make_search(parts: RunParts) -> TreeSearch:
+    settings = parts.manifest.steady
+    if settings is None:
+        return BeamSearch(parts)
+    if settings.order == "fixed":
+        return policy_search.FixedOrder(parts)
+    return policy_search.LiveOrder(parts)
 
 
 def search(coordinator: Coordinator, *, until_done: bool) -> Path:
-    """One depth, or one after the other until there is a stop reason; a report after each.
+    """Advance a run by one depth, or to its end, and write a report after each depth.
 
-    Returns the path of the report. It is written too when something ends the search, as far as
-    the search came.
+    Returns the path of the report. An error or an interruption leaves a report as well.
     """
     run_dir = coordinator.store.run_dir
     try:
@@ -178,7 +183,7 @@ def search(coordinator: Coordinator, *, until_done: bool) -> Path:
         else:
             coordinator.advance()
     except BaseException:
-        with contextlib.suppress(Exception):  # what ended the search is what to report
+        with contextlib.suppress(Exception):  # the error that ended the search is the one to report
             coordinator.store.lease.check()
             write_report(run_dir, coordinator.manifest)
         raise
@@ -186,7 +191,7 @@ def search(coordinator: Coordinator, *, until_done: bool) -> Path:
 
 
 def _create(owned: RunStore, new_run: NewRun, root: Root, cancel: threading.Event) -> None:
-    """Records a run, or leaves nothing of it: also what confirmation needs is measured first."""
+    """Record a new run once its baseline and its held-out results are measured, or remove it."""
     owner = cleanup.process_owner(owned.run_dir, owned.lease.epoch)
     trees = Worktrees(new_run.repo, owned.run_dir, new_run.run_id)
     fence = Fence(cancel, owned.lease.check)
@@ -227,13 +232,13 @@ def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> tup
 
 
 def _check_backend(parallelism: Parallelism) -> None:
-    """Said before a run exists that could not go on."""
+    """Raise MissingExtra before a run is created that could not go on."""
     if parallelism.backend == "dask" and importlib.util.find_spec("distributed") is None:
         raise MissingExtra("--parallel-backend dask", "dask")
 
 
 def _check_agents(config: Config, repo: Path) -> None:
-    """What is not there would fail every evaluation; better to say it before the first."""
+    """Raise UsageError if an agent is missing, which would fail every evaluation."""
     agents = config.agents
     roles: list[tuple[Role, BackendConfig]] = [
         ("planner", agents.planner),
@@ -253,7 +258,7 @@ def _config_path(request: RunRequest, repo: Path) -> Path:
 
 
 def _mention_changed_config(request: RunRequest, repo: Path, manifest: Manifest) -> None:
-    """A run keeps its configuration; whoever edits the file meanwhile should know."""
+    """Warn the user that an edited configuration does not change the run."""
     path = _config_path(request, repo)
     try:
         same = configuration.load(path) == recorded_config(manifest)
@@ -263,7 +268,7 @@ def _mention_changed_config(request: RunRequest, repo: Path, manifest: Manifest)
         return
     if not same:
         _log.warning(
-            "%s differs from what run %s was started with; the run keeps what it has",
+            "%s differs from the configuration that run %s was started with; the run keeps its own",
             path,
             manifest.tree_run_id,
         )
@@ -279,7 +284,7 @@ def _check_slots(parallelism: Parallelism, config: Config) -> None:
 
 
 def _mention_unknown_prices(manifest: Manifest) -> None:
-    """A cap on cost that does not see a cost would be believed and not hold."""
+    """Warn the user of a cap on cost that cannot count a model without a price."""
     if "cost_usd" not in caps_of(manifest) or manifest.stop_reason is not None:
         return
     config = recorded_config(manifest)
@@ -310,6 +315,6 @@ def _mention_idle_workers(request: RunRequest, manifest: Manifest) -> None:
 
 
 def _quietly(action: Callable[[], None]) -> None:
-    """For clean-up while something worse is being reported."""
+    """Run an action and ignore its error, because a more important one is being reported."""
     with contextlib.suppress(Exception):
         action()

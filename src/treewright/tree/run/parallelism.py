@@ -1,4 +1,4 @@
-"""How many evaluations run at once, and where: the choice of an executor."""
+"""The choice of an executor: where evaluations run, and how many at once."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ from treewright.kernel.storage import untrusted
 from treewright.kernel.storage.lease import check_epoch
 from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
-from treewright.tree.run.dispatch import ExecutorFactory
+from treewright.tree.run.loop import ExecutorFactory
 
 _DASK = "dask"
 
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """`backend` names an executor of `kernel.executors`. `cluster` is the address of
-    workers that are running; `cluster_remote` the name of a git remote that they can fetch from,
-    so that only what it lacks is sent."""
+    """Where evaluations run.
+
+    Attributes:
+        max_evals: The most evaluations at a time.
+        backend: The name of an executor in `kernel.executors`.
+        cluster: The address of workers that are running.
+        cluster_remote: A git remote that the workers fetch from; commits it has are not sent.
+    """
 
     max_evals: int = 1
     backend: str = backends.DEFAULT
@@ -50,7 +55,7 @@ class Parallelism:
 
     @property
     def is_here(self) -> bool:
-        """Whether all of it is on this machine; a plug-in knows where else."""
+        """Whether every evaluation runs on this machine."""
         own_workers = self.backend == _DASK and self.cluster is None
         return own_workers or not backends.BACKENDS.get(self.backend).is_remote
 
@@ -64,7 +69,7 @@ def executors(
     epoch: int,
     cancel: threading.Event,
 ) -> Iterator[ExecutorFactory]:
-    """Yields what makes the executor of a depth; a cluster stays connected over depths."""
+    """Yield the factory of executors; a cluster stays connected until the context ends."""
     if parallelism.backend == _DASK:
         from treewright.tree.evaluating.remote import cluster_executor
 
@@ -107,13 +112,13 @@ def executors(
 
 @contextlib.contextmanager
 def _cluster_directory(run_dir: Path, epoch: int, fence: Fence) -> Iterator[Path]:
-    """Where the workers of a local cluster live: each owner's have a place of their own, so
-    that one that was replaced takes nothing from its successor's."""
+    """Yield the directory of a local cluster. Every owner has another one, so that an owner that
+    was replaced removes nothing of its successor."""
     place = run_dir / layout.CLUSTER
     if place.is_dir():
         for path in place.iterdir():
             if not path.name.isdecimal() or int(path.name) < epoch:
-                untrusted.remove_tree(path)  # of an owner that was killed
+                untrusted.remove_tree(path)  # its owner was killed
     own = place / str(epoch)
     try:
         yield own

@@ -1,7 +1,7 @@
-"""How a run chooses what to try next: what the flags say, and what the run has recorded.
+"""The policy of a run: from the flags, and checked against the recorded one.
 
 Beam search has a barrier and its own flags. Every other policy of `treewright.search.policies`
-chooses one evaluation at a time; its name, settings and summary come from there alone.
+chooses one evaluation at a time; its name, settings and summary come from that package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FLAGS = {"options": "--policy-option"}
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
-    """None is "not given": the default, or what the run has."""
+    """The flags that choose a policy. None stands for the default, or for the recorded value."""
 
     policy: str | None = None
     options: dict[str, Any] | None = None
@@ -30,12 +30,16 @@ class PolicyChoice:
     branching: int | None = None
 
     def begin(self, shape: Shape, workers: int) -> SteadySearch | None:
-        """The settings of a new run; None for beam search. What means nothing is an error."""
+        """Return the settings of a new run; None for beam search.
+
+        Raises:
+            UsageError: A flag has no effect with this policy, or a needed one is missing.
+        """
         name = self.policy or BEAM
         if name == BEAM:
             self._only(BEAM, "policy")
             return None
-        made = policies.make(name, self.options)  # before its flags: there may be no such policy
+        made = policies.make(name, self.options)  # first, because there may be no such policy
         for flag in rounds.OF_BEAM_SEARCH:
             if getattr(shape, flag) is not None:
                 raise UsageError(f"{_flag(flag)} means nothing with --policy {name}")
@@ -63,7 +67,7 @@ class PolicyChoice:
         )
 
     def check_against(self, manifest: Manifest) -> None:
-        """On resume the recorded settings hold; another value given is an error."""
+        """Raise UsageError if a flag differs from the recorded settings of a run."""
         steady = manifest.steady
         if steady is None:
             if self.policy not in (None, BEAM):
@@ -84,7 +88,7 @@ class PolicyChoice:
 
 
 def describe(manifest: Manifest) -> str:
-    """The policy of a run with its settings, in a few words."""
+    """Return the policy of a run with its settings, in a few words."""
     steady = manifest.steady
     if steady is None:
         return BEAM

@@ -1,6 +1,7 @@
-"""What executors are asked to do, made of what is recorded: everything that an evaluation needs.
+"""Requests for evaluations, made from the records of a run.
 
-Ideas are read before any candidate's code could change them, and compared with what was recorded.
+A request holds everything that an evaluation needs. The files of ideas are read before the code of
+a candidate can change them, and compared with their recorded checksums.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from treewright.tree.records.model import Evaluation, IdeaRecord, Node
 from treewright.tree.records.store import RunStore
 from treewright.tree.run.creation import ROOT_NODE
 
-_MOST_CONTEXTS = 256
+_MAX_CONTEXTS = 256
 
 
 def queued(number: int, node: Node, idea: IdeaRecord, depth: int) -> ev.Queued:
-    """The evaluation of that number: an idea to be tried on a node."""
+    """Return the event that gives an idea for a node its evaluation."""
     eval_id = f"e{number:06d}"
     return ev.Queued(
         eval_id=eval_id,
@@ -43,12 +44,12 @@ def queued(number: int, node: Node, idea: IdeaRecord, depth: int) -> ev.Queued:
 
 @dataclass(slots=True)
 class Requests:
-    """Of one run, for one owner."""
+    """Makes the requests of one run for one owner."""
 
     store: RunStore
     repo: Path
     config: Config
-    deciding: DecidingFiles
+    kept_files: DecidingFiles
     expected_ids: list[int]
     owner: str
     _ideas: dict[str, bytes] = field(default_factory=dict, init=False)
@@ -92,7 +93,7 @@ class Requests:
         )
 
     def keep_ideas(self, evaluations: Iterable[Evaluation]) -> None:
-        """Reads the ideas of these, and forgets all others."""
+        """Read the ideas of these evaluations into memory, and forget all others."""
         self._ideas = {each.idea_path: self._read(each) for each in evaluations}
 
     def keep_idea(self, evaluation: Evaluation) -> None:
@@ -105,7 +106,7 @@ class Requests:
         return self._ideas.get(evaluation.idea_path) or self._read(evaluation)
 
     def _read(self, evaluation: Evaluation) -> bytes:
-        """As bytes, because text mode would change the line endings of a patch."""
+        """Return the idea as bytes: text mode would change the line endings of a patch."""
         path = self.store.run_dir / evaluation.idea_path
         try:
             data = untrusted.read(path, untrusted.LARGEST_TEXT)
@@ -120,14 +121,14 @@ class Requests:
 
     def _baseline(self, node: Node) -> KeptFile:
         assert node.artifacts.baseline is not None
-        return self.deciding.get(node.artifacts.baseline)
+        return self.kept_files.get(node.artifacts.baseline)
 
     def _context(self, node: Node, evaluation: Evaluation) -> str:
-        """What agents are told about the parent; made once for all that know the same."""
-        tells = asks_in_words(self.config)  # else nothing depends on what is known
+        """Return the text about the parent for agents; equal requests share it."""
+        tells = asks_in_words(self.config)  # other agents do not get the text
         key = (node.node_id, evaluation.depth, evaluation.seen if tells else None)
         if key not in self._contexts:
-            if len(self._contexts) >= _MOST_CONTEXTS:
+            if len(self._contexts) >= _MAX_CONTEXTS:
                 self._contexts.clear()
             seen = evaluation.seen if isinstance(evaluation.seen, int) else None
             store = self.store

@@ -1,13 +1,15 @@
-"""Applying what somebody wants changed, at a place where nothing is half done.
+"""Apply commands of the user and changed flags to a run.
 
-Each command becomes one event: what it did, or why it could not be done. Pausing and stopping take
-effect wherever the owner looks. By depth, settings do too, and what changes the tree itself waits
-until the depth is decided. Without a barrier all others wait until no ideas are being generated:
-the choice that these are for was made before.
+Each command becomes one event, with its effect or the reason why it was refused. Earlier decisions
+stay as they are: the event has the position of the change and the former values, so that everything
+before it can still be validated. Pause, resume and stop apply at any time. In beam search settings
+do as well, and changes of the tree wait until the depth is decided. In a search by policy all other
+commands wait while ideas are generated, because the choice of their node was made before.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -24,13 +26,23 @@ from treewright.tree.records import layout
 from treewright.tree.records import steering as records
 from treewright.tree.records.description import best_node
 from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, SteadySearch, Unset
-from treewright.tree.records.steering import Command, Steering, applied
-from treewright.tree.run import extending
-from treewright.tree.run.faults import QUARANTINED
-from treewright.tree.run.inbox import Letter
+from treewright.tree.records.steering import (
+    Command,
+    Settings,
+    Steering,
+    applied,
+    banned_nodes,
+    new_command,
+)
+from treewright.tree.records.store import RunStore
+from treewright.tree.run.commands import Letter
+from treewright.tree.run.creation import Shape
+from treewright.tree.run.outcomes import QUARANTINED
 
-OF_THE_TREE = ("inject", "ban", "boost", "reopen")
-AT_ONCE = ("pause", "resume", "stop")
+TREE_ACTIONS = ("inject", "ban", "boost", "reopen")
+"""Commands that change the tree, not the settings."""
+CONTROL_ACTIONS = ("pause", "resume", "stop")
+"""Commands that apply at any time."""
 
 
 _Many = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
@@ -39,8 +51,8 @@ _Limit = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
 
 
 class _Settings(msgspec.Struct):
-    """What a command may set them to. A file of anybody's: what the manifest could not hold must
-    not get into the journal."""
+    """The values that a command may set. Any user of the machine can write a command file,
+    so values that the manifest cannot hold are refused before they reach the journal."""
 
     ideas_per_node: _Many | Unset = UNSET
     max_depth: _Many | Unset = UNSET
@@ -53,11 +65,11 @@ class _Settings(msgspec.Struct):
 
 
 class Refused(Exception):
-    """Why a command cannot be applied, in words."""
+    """A command cannot be applied; the message says why."""
 
 
 def apply(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steered:
-    """The event of a command. An idea's file is written before it."""
+    """Return the event of a command, after writing the file of an idea that it adds."""
     command = letter.command
     try:
         match command.action:
@@ -74,16 +86,16 @@ def apply(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steered:
             case "boost" | "reopen":
                 return _bring_back(manifest, command)
     except (Refused, UsageError) as why:
-        record = extending.here(manifest, command)
+        record = _record_here(manifest, command)
         return ev.Steered(record=msgspec.structs.replace(record, refused=str(why)))
 
 
 def _control(manifest: Manifest, command: Command) -> ev.Steered:
-    record = extending.here(manifest, command)
+    record = _record_here(manifest, command)
     paused = records.is_paused(applied(manifest.steering))
     if command.action == "resume":
         if manifest.stop_reason == "stopped":
-            return extending.going_on(manifest, record)
+            return _go_on(manifest, record)
         if not paused:
             raise Refused("the run is neither paused nor stopped")
         return ev.Steered(record=record)
@@ -108,8 +120,8 @@ def _settings(manifest: Manifest, command: Command) -> ev.Steered:
         both = caps.merged(manifest.caps, command.settings["caps"])
         settings = command.settings | {"caps": both}
         command = msgspec.structs.replace(command, settings=settings)
-    extending.check(manifest, command.settings)
-    return extending.changed(manifest, command)
+    _check_settings(manifest, command.settings)
+    return _change_settings(manifest, command)
 
 
 def _inject(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steered:
@@ -159,7 +171,7 @@ def _add_idea(
     )
     atomic.make_directory(run_dir / node.node_ideas_dir)
     atomic.write_bytes(run_dir / path, text.encode("utf-8"))
-    record = extending.here(manifest, command)
+    record = _record_here(manifest, command)
     record = msgspec.structs.replace(record, node_id=node.node_id, idea_path=path)
     return _changing_tree(manifest, record, idea)
 
@@ -173,12 +185,12 @@ def _bring_back(manifest: Manifest, command: Command) -> ev.Steered:
             raise Refused(f"{node.node_id} is open: further ideas may be tried on it")
     elif there and manifest.stop_reason != "no_new_ideas":
         raise Refused(f"{node.node_id} is expanded next in any case")
-    record = extending.here(manifest, command)
+    record = _record_here(manifest, command)
     return _changing_tree(manifest, msgspec.structs.replace(record, node_id=node.node_id))
 
 
 def _ban(manifest: Manifest, command: Command, run_dir: Path) -> ev.Steered:
-    record = extending.here(manifest, command)
+    record = _record_here(manifest, command)
     if command.pattern is None:
         node = _node(manifest, command.node_id or "")
         if manifest.steady is None and node.expanded_for_depth == manifest.current_depth + 1:
@@ -201,7 +213,7 @@ def _ban(manifest: Manifest, command: Command, run_dir: Path) -> ev.Steered:
 
 
 def _idea(run_dir: Path, path: str) -> str:
-    """The file is where candidates without isolation can write: it may be anything by now."""
+    """Return the text of an idea file. Candidates without isolation can have changed it."""
     try:
         return untrusted.read(run_dir / path, untrusted.LARGEST_TEXT, run_dir).decode("utf-8")
     except (untrusted.NotPlain, UnicodeDecodeError) as error:
@@ -234,16 +246,16 @@ def _changing_tree(
     manifest: Manifest, record: Steering, idea: IdeaRecord | Unset = UNSET
 ) -> ev.Steered:
     if manifest.steady is None:
-        event = extending.going_on(manifest, record)
+        event = _go_on(manifest, record)
         event.idea = idea
         return event
-    return _without_barrier(manifest, manifest.steady, record, idea)
+    return _change_policy_tree(manifest, manifest.steady, record, idea)
 
 
-def _without_barrier(
+def _change_policy_tree(
     manifest: Manifest, search: SteadySearch, record: Steering, idea: IdeaRecord | Unset
 ) -> ev.Steered:
-    """A node that was found without ideas is asked again, or has one now."""
+    """Open a node that was found without ideas: it is asked again, or has an idea now."""
     exhausted = {found.node_id for found in steady.exhausted_now(manifest, search)}
     node_id = record.node_id or ""
     frontier = list(manifest.frontier)
@@ -252,5 +264,117 @@ def _without_barrier(
     elif node_id in exhausted:
         record = msgspec.structs.replace(record, reopened=[node_id])
         frontier.append(node_id)
-    reason = extending.after_change(manifest, record)
+    reason = _stop_reason_after(manifest, record)
     return ev.Steered(record=record, frontier=frontier, stop_reason=reason, idea=idea)
+
+
+def extend(store: RunStore, shape: Shape) -> Shape:
+    """Record the settings that the flags change; return the flags that are left to check."""
+    manifest = store.manifest
+    given = {name: getattr(shape, name) for name in rounds.CHANGEABLE}
+    if shape.caps is not None:
+        given["caps"] = caps.merged(manifest.caps, shape.caps)
+    changes = {
+        name: value
+        for name, value in given.items()
+        if value is not None and value != rounds.setting(manifest, name)
+    }
+    if changes or manifest.stop_reason in ("no_new_ideas", "stopped"):
+        _check_settings(manifest, changes)
+        store.record(_change_settings(manifest, new_command("extend", settings=changes)))
+        store.snapshot()
+    rest = {field.name: getattr(shape, field.name) for field in fields(Shape)}
+    return Shape(**(rest | dict.fromkeys(rounds.CHANGEABLE)))
+
+
+def _check_settings(manifest: Manifest, changes: Settings) -> None:
+    """Raise UsageError if a setting contradicts earlier decisions or has no effect."""
+    for name, value in changes.items():
+        flag = "--" + name.replace("_", "-")
+        if manifest.steady is not None and name in rounds.OF_BEAM_SEARCH:
+            raise UsageError(f"{flag} means nothing with --policy {manifest.steady.policy}")
+        least = _smallest_values(manifest).get(name)
+        if least is not None and value < least[0]:
+            raise UsageError(f"{flag} {value} is too little: {least[1]}")
+
+
+def _smallest_values(manifest: Manifest) -> dict[str, tuple[int, str]]:
+    evaluations, deepest = manifest.spent.evals, len(manifest.depths)
+    return {
+        "max_total_idea_evals": (evaluations, f"the run has {evaluations} evaluations"),
+        "max_depth": (deepest, f"the run has come to depth {deepest}"),
+    }
+
+
+def _record_here(manifest: Manifest, command: Command) -> Steering:
+    """Return the record of a command at the present position of the run."""
+    search = manifest.steady
+    return Steering(
+        command=command,
+        depth=manifest.current_depth,
+        evaluations=len(manifest.evaluations),
+        settled=search.settled if search is not None else 0,
+        exhausted=len(search.exhausted) if search is not None else 0,
+        in_round=in_round(manifest),
+    )
+
+
+def in_round(manifest: Manifest) -> bool:
+    """Return whether a depth of beam search has begun; it keeps the frontier it began with."""
+    begun = manifest.steady is None and len(manifest.depths) > manifest.current_depth
+    return begun and manifest.stop_reason != "no_new_ideas"
+
+
+def _change_settings(manifest: Manifest, command: Command) -> ev.Steered:
+    """Return the event of changed settings, with the frontier and the stop reason after it."""
+    before = {name: rounds.setting(manifest, name) for name in command.settings}
+    return _go_on(manifest, msgspec.structs.replace(_record_here(manifest, command), before=before))
+
+
+def _go_on(manifest: Manifest, record: Steering) -> ev.Steered:
+    """Return the event of a change. A run that stopped without ideas asks for ideas again."""
+    after = rounds.settings(manifest) | record.command.settings
+    if manifest.steady is not None:
+        return _go_on_by_policy(manifest, manifest.steady, record, after["max_depth"])
+    return _go_on_by_depth(manifest, record, rounds.Rules(**after))
+
+
+def _go_on_by_depth(manifest: Manifest, record: Steering, rules: rounds.Rules) -> ev.Steered:
+    stays_stopped = manifest.stop_reason == "stopped" and not _resumes(record)
+    if record.in_round:
+        ends = manifest.stop_reason in ("stopped", "cap_reached") and not stays_stopped
+        return ev.Steered(record=record, stop_reason=None if ends else UNSET)
+    if manifest.stop_reason == "no_new_ideas":
+        record = msgspec.structs.replace(record, reopened=sorted(manifest.frontier))
+    changes = [*rounds.changes_after(manifest, manifest.current_depth), record]
+    done = rounds.last_round(manifest)
+    frontier, reason = rounds.after_changes(manifest, done, rules, changes)
+    return ev.Steered(
+        record=record, frontier=frontier, stop_reason=UNSET if stays_stopped else reason
+    )
+
+
+def _resumes(record: Steering) -> bool:
+    """Return whether the command lets a stopped run go on."""
+    return record.command.action in ("resume", "extend")
+
+
+def _go_on_by_policy(
+    manifest: Manifest, search: SteadySearch, record: Steering, max_depth: int
+) -> ev.Steered:
+    """Return the event in a search by policy, which finds out itself whether it has work."""
+    over = manifest.stop_reason == "no_new_ideas"
+    without_ideas = {found.node_id for found in steady.exhausted_now(manifest, search)}
+    closed = banned_nodes(applied(manifest.steering)) | (set() if over else without_ideas)
+    grows = steady.growing(manifest, search, max_depth)
+    return ev.Steered(
+        record=msgspec.structs.replace(record, reopened=sorted(without_ideas) if over else []),
+        frontier=[node_id for node_id in grows if node_id not in closed],
+        stop_reason=_stop_reason_after(manifest, record),
+    )
+
+
+def _stop_reason_after(manifest: Manifest, record: Steering) -> Unset | None:
+    """Return the stop reason of a search by policy after a change: none, unless it is stopped."""
+    stays = manifest.stop_reason == "stopped" and not _resumes(record)
+    return UNSET if stays else None

@@ -14,7 +14,7 @@ from treewright.tree.records.model import (
     Node,
 )
 from treewright.tree.records.steering import applied, brought_back, injected
-from treewright.tree.run.faults import QUARANTINED
+from treewright.tree.run.outcomes import QUARANTINED
 from treewright.tree.validation.findings import Finding, Subject
 
 
