@@ -16,7 +16,7 @@ from unittest import mock
 from tests.toy import ToyRepository
 
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.tree.deciding.sameness import Known
+from treewright.tree.deciding.duplicates import KnownCode
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import Work
 from treewright.tree.ideas import expansion
@@ -72,7 +72,7 @@ def opened(
     )
     free = mock.patch.object(expansion, "rehearsed_source", return_value=FreeIdeas())
     # All have the root's results, and the same results count once.
-    all_new = mock.patch.object(Known, "twin", return_value=None)
+    all_new = mock.patch.object(KnownCode, "twin", return_value=None)
     with free, all_new, open_run(RunRequest(repo, run_id, shape=shape)) as coordinator:
         coordinator.make_executor = _does_nothing
         yield coordinator

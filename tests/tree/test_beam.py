@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.tree.making import evaluation
 from treewright.tree.deciding import beam, gate
-from treewright.tree.deciding.sameness import Known
+from treewright.tree.deciding.duplicates import KnownCode
 from treewright.tree.records.model import Confirmation, Evaluation
 
 scores = st.sampled_from([-0.5, 0.0, 0.1, 0.1, 0.2, 0.3])
@@ -49,7 +49,7 @@ def confirmation(held: bool) -> Confirmation:
 
 @given(depths(), st.integers(1, 5), st.sets(st.sampled_from(["a", "b"])))
 def test_the_beam(evaluations, width, known) -> None:
-    nodes = Known(dict.fromkeys(known, 0), {("same", ""): 0} if "a" in known else {})
+    nodes = KnownCode(dict.fromkeys(known, 0), {("same", ""): 0} if "a" in known else {})
     found = beam.select(evaluations, width, nodes, None)
     by_id = {one.eval_id: one for one in evaluations}
     promoted = [by_id[eval_id] for eval_id in found.promoted]
@@ -84,10 +84,10 @@ def test_the_beam(evaluations, width, known) -> None:
 
 @given(depths(), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_the_order_of_arrival_does_not_matter(evaluations, width, generator) -> None:
-    expected = beam.select(evaluations, width, Known(), None)
+    expected = beam.select(evaluations, width, KnownCode(), None)
     shuffled = list(evaluations)
     generator.shuffle(shuffled)
-    assert beam.select(shuffled, width, Known(), None) == expected
+    assert beam.select(shuffled, width, KnownCode(), None) == expected
 
 
 def test_ties_go_to_the_parents_gain_then_to_the_older() -> None:
@@ -96,31 +96,33 @@ def test_ties_go_to_the_parents_gain_then_to_the_older() -> None:
 
 
 def test_the_older_of_equal_trees_is_the_one_that_counts() -> None:
-    found = beam.select([evaluation(2, tree="x"), evaluation(1, tree="x")], 2, Known(), None)
+    found = beam.select([evaluation(2, tree="x"), evaluation(1, tree="x")], 2, KnownCode(), None)
     assert found.promoted == ["e000001"]
     assert found.decisions["e000002"].fate == "duplicate_code"
 
 
 def test_the_older_of_equal_results_is_the_one_that_counts() -> None:
     same = [evaluation(2, results="x"), evaluation(1, results="x")]
-    found = beam.select(same, 2, Known(), None)
+    found = beam.select(same, 2, KnownCode(), None)
     assert found.promoted == ["e000001"]
     assert found.decisions["e000002"].fate == "duplicate_results"
 
 
 def test_equal_results_of_one_number_fill_the_beam() -> None:
     same = [evaluation(2, results="x", rows=1), evaluation(1, results="x", rows=1)]
-    assert beam.select(same, 2, Known(), None).promoted == ["e000001", "e000002"]
-    narrow = beam.select(same, 1, Known(), None)
+    assert beam.select(same, 2, KnownCode(), None).promoted == ["e000001", "e000002"]
+    narrow = beam.select(same, 1, KnownCode(), None)
     assert narrow.decisions["e000002"].fate == "beyond_beam"
 
 
 def test_equal_results_of_one_number_count_once_where_the_code_is_the_same() -> None:
     same = [evaluation(n, results="x", rows=1, code="formatted") for n in (1, 2)]
-    found = beam.select(same, 2, Known(), None)
+    found = beam.select(same, 2, KnownCode(), None)
     assert found.decisions["e000002"].fate == "duplicate_results"
     other = [evaluation(n, results=f"{n}", rows=1, code="formatted") for n in (1, 2)]
-    assert len(beam.select(other, 2, Known(), None).promoted) == 2, "formatting made a difference"
+    assert len(beam.select(other, 2, KnownCode(), None).promoted) == 2, (
+        "formatting made a difference"
+    )
 
 
 def test_a_candidate_without_root_score_comes_last() -> None:
@@ -139,14 +141,14 @@ def test_confirmations_are_asked_for_at_once_and_only_where_needed(
     outcome = {one.eval_id: generator.random() < 0.5 for one in evaluations}
     confirmations: dict[str, Confirmation] = {}
     while True:
-        found = beam.select(evaluations, width, Known(), confirmations)
+        found = beam.select(evaluations, width, KnownCode(), confirmations)
         if not found.to_confirm:
             break
         assert confirmations.keys().isdisjoint(found.to_confirm)
         assert found.promoted == []
         confirmations |= {name: confirmation(outcome[name]) for name in found.to_confirm}
     one_by_one: dict[str, Confirmation] = {}
-    while first := beam.select(evaluations, width, Known(), one_by_one).to_confirm[:1]:
+    while first := beam.select(evaluations, width, KnownCode(), one_by_one).to_confirm[:1]:
         one_by_one[first[0]] = confirmation(outcome[first[0]])
     assert confirmations == one_by_one, "those that one after the other would have been asked for"
     assert all(outcome[eval_id] for eval_id in found.promoted)

@@ -20,7 +20,7 @@ from treewright.cli.output import echo, print_json
 from treewright.kernel.errors import UsageError
 
 if TYPE_CHECKING:
-    from treewright.tree.run.commands import Asked
+    from treewright.tree.run.commands import CommandList
 
 _ACTIONS = ("pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget", "show")
 _ACTION = "Details of an action"
@@ -108,7 +108,7 @@ def steer(run: str, action: str, what: str | None, repo: Path, as_json: bool, **
     print_json({"command_id": letter.command.command_id})
 
 
-def _print_table(found: Asked) -> None:
+def _print_table(found: CommandList) -> None:
     from treewright.tree.records.steering import Steering, describe
 
     waiting = [Steering(command=command) for command in found.waiting]

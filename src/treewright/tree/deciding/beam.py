@@ -1,9 +1,9 @@
-"""Which candidates become the next frontier: a global beam over one depth.
+"""The candidates of one depth that become the next frontier: a global beam.
 
-Gated parent-relative, ranked root-relative, so that candidates of different parents
-are comparable. Candidates with the same code (the same ideas in another order) fill one place, not
-two; equal scores of different code fill two (`sameness`). Pure: where a confirmation is missing,
-`select` names the candidate and is asked again once it is there.
+Candidates pass a gate against their parent and are ranked against the root, so candidates of
+different parents are comparable. Candidates with the same code (the same ideas in another order)
+fill one place of the beam; equal scores of different code fill two (`duplicates`). Pure: `select`
+names the candidates that must be confirmed first, and is called again with their confirmations.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from treewright.tree.deciding import gate
-from treewright.tree.deciding.sameness import Known
+from treewright.tree.deciding.duplicates import KnownCode
 from treewright.tree.records.model import Confirmation, Decision, Evaluation, Fate
 
 
 def rank(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
-    """Those that pass the gate, best first; ties go to the balance over all metrics, then to
-    the gain on the parent, then to the older id."""
+    """Return the evaluations that pass the gate, best first. Ties go to the balance over all
+    metrics, then to the gain on the parent, then to the older id."""
     return sorted(
         (e for e in evaluations if gate.decide(e.parent_relative, e.error).passed), key=_rank_key
     )
@@ -38,10 +38,10 @@ def _rank_key(evaluation: Evaluation) -> tuple[float, float, float, str]:
 class Selection:
     """The outcome of a depth, as far as it is known.
 
-    `to_confirm` are the candidates that must be measured on held-out configs before anything
-    more can be said, best first; there are none when the selection is complete. They are those
-    that fill the beam if all of them hold. Should some not hold, the others are still needed,
-    so nothing is measured that one after the other would not have been.
+    `to_confirm` lists the candidates that must be swept on held-out configs before more can be
+    decided, best first; it is empty when the selection is complete. They fill the beam if all of
+    them are confirmed. If one is not, the others are still needed, so no candidate is swept that a
+    one-by-one search would have left out.
     """
 
     promoted: list[str]
@@ -52,18 +52,24 @@ class Selection:
 def select(
     evaluations: Sequence[Evaluation],
     beam_width: int,
-    known: Known,
+    known: KnownCode,
     confirmations: Mapping[str, Confirmation] | None,
 ) -> Selection:
-    """Fills the beam from the best down. `confirmations` is None where none are asked for;
-    `known` are the code and the results that are nodes already."""
+    """Fill the beam from the best candidate down.
+
+    Args:
+        evaluations: The evaluations of the depth.
+        beam_width: The most candidates to promote.
+        known: The code and the results that are nodes already.
+        confirmations: The confirmations so far; None if the run asks for none.
+    """
     ranked = rank(evaluations)
     places = {e.eval_id: place for place, e in enumerate(ranked, start=1)}
     fates: dict[str, Fate] = {}
     promoted: list[str] = []
     seen = known.copy()
     missing: list[str] = []
-    passed_over = Known()
+    passed_over = KnownCode()
     for evaluation in ranked:
         eval_id, twin = evaluation.eval_id, seen.twin(evaluation)
         if twin is not None:
@@ -98,7 +104,8 @@ def select(
 def _holds(
     eval_id: str, confirmations: Mapping[str, Confirmation] | None, missing: list[str]
 ) -> bool:
-    """What nobody has measured yet is noted, and taken to hold until then."""
+    """Return whether a candidate is confirmed. One without a confirmation is added to `missing`
+    and counts as confirmed until it has one."""
     if confirmations is None:
         return True
     if eval_id not in confirmations:

@@ -1,8 +1,8 @@
-"""What a run may spend on models: by kind, over all and by role. Pure.
+"""The caps of a run on model usage: by kind, over all roles and by role. Pure.
 
-An evaluation is given an allowance before it starts: its share of what is left after everything
-that is under way was given its own. All allowances together are never more than what is left, so
-the caps hold whatever each of them spends; what one does not use is there again when it is done.
+An evaluation gets an allowance before it starts: its share of the rest after the allowances of all
+evaluations under way. The allowances together never exceed the rest, so the caps hold in every
+case. The unused part of an allowance is free again when the evaluation ends.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from treewright.tree.records.model import EvalOutcome, Manifest, Unset
 
 Kind = Literal["cost_usd", "tokens"]
 Caps = dict[str, dict[str, float]]
-"""Kind -> role -> limit. The role `all` is everybody together."""
+"""Kind -> role -> limit. The role `all` is the sum of all roles."""
 
 CAP_REACHED = "cap_reached"
 ALL = "all"
@@ -28,7 +28,7 @@ FLAGS = {"cost_usd": "--max-cost-usd", "tokens": "--max-tokens"}
 
 
 def parse(given: Mapping[str, Iterable[str]]) -> Caps:
-    """From `N` and `ROLE=N`, as the flags give them, by kind."""
+    """Return the caps from `N` and `ROLE=N`, as the flags give them, by kind."""
     caps: Caps = {}
     for kind, texts in given.items():
         for text in texts:
@@ -48,7 +48,7 @@ def parse(given: Mapping[str, Iterable[str]]) -> Caps:
 
 
 def merged(before: object, more: Caps) -> Caps:
-    """The caps of a run with others on top."""
+    """Return the caps of a run with further caps added."""
     found: Caps = dict(before) if isinstance(before, dict) else {}
     for kind, roles in more.items():
         found[kind] = {**found.get(kind, {}), **roles}
@@ -60,7 +60,7 @@ def amount(usage: Usage, kind: str) -> float:
 
 
 def spent(manifest: Manifest, role: str) -> Usage:
-    """What a role has spent over the run, in work that came to an end or was lost."""
+    """Return the usage of a role over the run, in work that has ended or was lost."""
     if role == ALL:
         total = manifest.spent
         return Usage(
@@ -71,7 +71,7 @@ def spent(manifest: Manifest, role: str) -> Usage:
 
 
 def used_of(outcome: EvalOutcome, caps: Caps) -> Caps:
-    """What an evaluation has spent of each of these caps."""
+    """Return the amounts that an evaluation has spent under each of these caps."""
     by_role = {} if isinstance(outcome.roles, Unset) else outcome.roles
     used = {**by_role, ALL: outcome.usage}
     return {
@@ -81,19 +81,19 @@ def used_of(outcome: EvalOutcome, caps: Caps) -> Caps:
 
 
 def each(caps: Caps) -> Iterator[tuple[str, str, float]]:
-    """Kind, role and limit of every cap."""
+    """Yield kind, role and limit of every cap."""
     for kind, roles in caps.items():
         for role, limit in roles.items():
             yield kind, role, limit
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What one evaluation may spend."""
+    """The limits of one evaluation."""
 
     limits: Caps = {}
 
     def refusal(self, used: Mapping[str, Usage], role: str, call: Usage) -> str | None:
-        """Why a call that may cost so much must not be made, after what was used by role."""
+        """Return why a call must not be made that may use this much; None if it may be made."""
         total = sum(used.values(), Usage())
         for kind, whose, limit in each(self.limits):
             if whose not in (ALL, role):

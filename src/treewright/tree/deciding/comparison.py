@@ -1,7 +1,7 @@
-"""Scoring results files: reading the CSVs that `scoring` compares.
+"""Scores of a results file: reads the CSV files that `scoring` compares.
 
-Where a candidate was swept several times its file has its parent's sweeps too, made between its
-own: the parent's file of an earlier hour is not asked then.
+A candidate that was swept several times has the sweeps of its parent in the same file, made
+between its own. Its parent's older file is not used then.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ def score_results(
     config: Config,
     seed: int,
 ) -> tuple[Comparison, Comparison]:
-    """Parent-relative and root-relative comparison of a results CSV.
+    """Return the comparisons of a results CSV with its parent and with the root.
 
-    Takes bytes, not paths: what is compared is what was hashed.
+    The files are given as bytes, so that exactly the bytes with the recorded checksum are
+    compared.
     """
     expected = set(expected_ids)
     repeats = config.repeats

@@ -1,9 +1,8 @@
-"""One metric of a candidate against a baseline: its gain, the interval, the verdict. Pure.
+"""The gain of a candidate in one metric, with its interval and its verdict. Pure.
 
-What the interval is made of depends on what the metric says of itself: the differences of the
-configs, the differences of the repeats (each the mean over all configs), or nothing, where the
-same code gives the same number and every difference is one. Where configs are `seeds`, the interval
-excludes zero only if an exact test of chance says so too.
+The settings of the metric choose the interval: from the differences of the configs, or from the
+differences of the repeats (each the mean over all configs). A deterministic metric has none: the
+same code gives the same number, so every difference counts.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from treewright.tree.deciding.results import Results
 from treewright.tree.records.model import MetricComparison, Verdict
 
 Round = tuple[Results, Results]
-"""Baseline and candidate, swept at about the same time."""
+"""The results of baseline and candidate, swept at about the same time."""
 
 
 def compare_metric(
     metric: MetricConfig, rounds: Sequence[Round], pairs: Sequence[int], seed: int
 ) -> MetricComparison:
-    """Over the configs `pairs`, which are sound on both sides of every round."""
+    """Compare one metric over the configs `pairs`, which are sound on both sides of every round."""
     if not pairs:
         return MetricComparison(
             metric.name, metric.direction, metric.primary, 0,
@@ -83,17 +82,17 @@ def is_among(value: float, repeats: Sequence[float]) -> bool:
 
 
 def size(values: Sequence[float]) -> float:
-    """How large a metric's values are on average, whatever their sign."""
+    """Return the mean absolute value of a metric."""
     return paired.mean([abs(value) for value in values]) if values else 0.0
 
 
 def within(x: float, limit: float = sys.float_info.max) -> float:
-    """Keeps what overflowed in the range of numbers; a diverged metric is bad, not a fault."""
+    """Limit an overflow to the range of numbers: a diverged metric is bad, not a fault."""
     return max(-limit, min(limit, x))
 
 
 def is_violated(metric: MetricConfig, rounds: Sequence[Round], pairs: Sequence[int]) -> bool:
-    """Whether the candidate breaks a constraint, in any config of any round."""
+    """Return whether the candidate breaks a constraint, in any config of any round."""
     return metric.constraint and not all(
         metric.admits(candidate.values[metric.name][i]) for _, candidate in rounds for i in pairs
     )

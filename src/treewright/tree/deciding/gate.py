@@ -1,4 +1,4 @@
-"""May this candidate be promoted? Parent-relative, one pure function, reasons as data."""
+"""The gate against the parent: may a candidate be promoted? Pure; reasons are codes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ HELDOUT_NOT_BETTER = "heldout_not_better"
 
 
 def decide(parent_relative: Recommendation | None, error: EvalError | None) -> GateDecision:
-    """Passes what is recommended, and what is `mixed` without a worse primary metric: there
-    the mean decides, because nothing else speaks for the candidate.
+    """Pass a recommended candidate, and a `mixed` one if its primary mean is not worse.
 
-    Only complete measurements pass, whatever they recommend.
+    A `mixed` grade has no other argument for the candidate than the mean. Incomplete measurements
+    never pass.
     """
     if error is not None:
         return GateDecision(False, [error.code])
@@ -46,12 +46,11 @@ def confirm(
     *,
     must_be_significant: bool = False,
 ) -> Confirmation:
-    """Does what was seen on the selection configs hold on configs nobody selected on?
+    """Return the confirmation: does the gain on the selection configs show on held-out configs?
 
-    The held-out rows must be complete and sound on both sides, must not show a worse
-    primary metric, and where the primary metric's gain got the candidate selected, must show
-    a gain as well: a positive mean, or, where configs are seeds, one that chance does not explain.
-    The shrinkage is the share of the selected gain that the held-out rows do not show.
+    The held-out rows must be complete and sound on both sides and must not show a worse primary
+    metric. If the gain of the primary metric got the candidate selected, they must show a gain as
+    well. The shrinkage is the share of the selected gain that the held-out rows do not show.
     """
     reasons = [reason for reason in heldout.reasons if reason not in OF_METRICS]
     shown = PRIMARY_IMPROVED if selection.should_explore else SECONDARY_IMPROVED

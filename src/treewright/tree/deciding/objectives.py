@@ -1,6 +1,6 @@
-"""What a metric's settings ask of its values: bounds, the same twice, a sweep that can decide.
+"""Requirements of a metric's settings: bounds, equal values in two sweeps, decidable sweeps.
 
-Pure. Everything that refuses a run here says so in one line that names the setting.
+Pure. Every refusal of a run is one line that names the setting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def read(
     wanted: Callable[[int], bool] = lambda _: True,
     part: Part = FIRST,
 ) -> Results:
-    """A sweep's rows; one with a value outside a metric's bounds is not sound."""
+    """Read the rows of a sweep; a value outside the bounds of its metric makes a row unsound."""
     results = parse_results(data, [metric.name for metric in metrics], wanted, part)
     for metric in metrics:
         if metric.constraint:
@@ -36,7 +36,7 @@ def read(
 
 
 def violation(results: Results, metrics: Sequence[MetricConfig]) -> str | None:
-    """The first value that a constraint does not admit, in words."""
+    """Return the first value that breaks a constraint, in words; None if there is none."""
     for metric in metrics:
         if metric.constraint:
             for config_id, value in sorted(results.values[metric.name].items()):
@@ -48,8 +48,8 @@ def violation(results: Results, metrics: Sequence[MetricConfig]) -> str | None:
 def difference(
     first: Results, second: Results, metrics: Sequence[MetricConfig]
 ) -> tuple[str, str] | None:
-    """The first deterministic metric that two sweeps of one commit disagree about: its name, and
-    where, in words. What rounding explains is no difference."""
+    """Return the first deterministic metric in which two sweeps of one commit differ, and where,
+    in words. Differences that rounding explains do not count."""
     for metric in metrics:
         if not metric.deterministic:
             continue
@@ -62,7 +62,7 @@ def difference(
 
 
 def why_undecidable(config: Config, configs: int) -> str | None:
-    """Why no candidate could ever pass the gate with so many configs; None if one could."""
+    """Return why no candidate can pass the gate with this many configs; None if one can."""
     primary = config.primary
     if configs > 1 or primary.deterministic or primary.repeats:
         return None
@@ -73,7 +73,7 @@ def why_undecidable(config: Config, configs: int) -> str | None:
 
 
 def why_unbeatable(config: Config, baseline: Results) -> str | None:
-    """Why nothing could be better than the root: it is at the bound already."""
+    """Return why no candidate can be better than the root: its metric is at the bound already."""
     primary = config.primary
     bound = primary.max if primary.direction == "maximize" else primary.min
     values = baseline.values[primary.name].values()

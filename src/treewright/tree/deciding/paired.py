@@ -1,7 +1,7 @@
 """The mean of paired differences, with an interval that is the same on every machine.
 
 Bootstrap: Hesterberg's expanded percentile interval ("What Teachers Should Know
-About the Bootstrap", 2015), whose nominal level is adjusted so that its coverage is
+About the Bootstrap", 2015), with a nominal level that is adjusted so that its coverage is
 right for small samples. Below `_FEW_PAIRS` the bootstrap cannot see the tails at all
 and the interval is widened to Student's where that is wider; above `_MANY_PAIRS` the
 two agree and the normal one is used. Resampling indices come from SplitMix64 and
@@ -31,7 +31,7 @@ _NORMAL_QUANTILE = 1.959963984540054
 
 
 def mean(values: Sequence[float]) -> float:
-    """Exactly rounded, whatever the order."""
+    """Return the mean, exactly rounded and so independent of the order."""
     try:
         return math.fsum(values) / len(values)
     except OverflowError:
@@ -40,7 +40,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def interval(deltas: Sequence[float], seed: int) -> tuple[float, float] | None:
-    """The 95 % interval of the mean; None where fewer than two pairs say nothing of noise."""
+    """Return the 95 % interval of the mean; None for fewer than two pairs, which show no noise."""
     if len(deltas) < 2:
         return None
     largest = max(abs(x) for x in deltas)
@@ -105,8 +105,8 @@ def _bootstrap(deltas: Sequence[float], seed: int) -> tuple[float, float]:
 
 @lru_cache(maxsize=16)
 def _indices(n: int, seed: int, bound: int) -> np.ndarray:
-    """n x RESAMPLES indices below a number: SplitMix64 of a counter, reduced by multiply-shift.
-    The counter goes through one resample after the other."""
+    """Return n x RESAMPLES indices below n: SplitMix64 of a counter, reduced by multiply-shift.
+    The counter runs through one resample after the other."""
     with np.errstate(over="ignore"):
         x = np.arange(1, RESAMPLES * n + 1, dtype=np.uint64) + np.uint64(seed % 2**63)
         x *= np.uint64(0x9E3779B97F4A7C15)

@@ -1,4 +1,4 @@
-"""From a selected evaluation to a node. Pure."""
+"""The node that a selected evaluation becomes. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from treewright.tree.records.model import (
 
 
 def new_node(manifest: Manifest, evaluation: Evaluation, number: int, created_at: str) -> Node:
-    """The node that a promoted evaluation becomes; its results are its children's baseline."""
+    """Return the node of a promoted evaluation; its results are its children's baseline."""
     parent = manifest.nodes[evaluation.parent_node_id]
     assert evaluation.candidate_commit is not None
     assert evaluation.candidate_tree is not None

@@ -1,7 +1,7 @@
-"""Several sweeps in one results file: of a candidate, and of its parent between them.
+"""Results files with several sweeps: those of a candidate, and those of its parent between them.
 
-The file is what one evaluation rests on, all of it: two columns in front of the sweep's own say
-whose row it is and of which repeat. A plain file of one sweep is read as it always was.
+Such a file holds everything that one evaluation is scored by. Two columns before the sweep's own
+name the owner of the row and the number of the repeat. A file of one sweep has no such columns.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from treewright.tree.deciding.results import REPEAT_COLUMN, SIDE_COLUMN, Part, r
 
 
 class NotOneTable(Exception):
-    """The sweeps wrote files that cannot be put together."""
+    """The files of several sweeps cannot be joined into one table."""
 
 
 def merge(parts: Sequence[tuple[Part, bytes]]) -> bytes:
-    """One CSV of all rows, in the order given; the columns must be the same everywhere."""
+    """Return one CSV of all rows in the given order; all files must have the same columns."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns: list[str] | None = None

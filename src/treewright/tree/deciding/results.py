@@ -1,8 +1,7 @@
-"""Reading a sweep's CSV: one row a config, and every way in which it can be wrong.
+"""The results CSV of a sweep: one row for each config, and every way in which it can be wrong.
 
-Nothing is repaired. A row that is missing, doubled, not `ok`, or has a metric that
-is not a finite number becomes a problem with a stable code, and the comparison
-refuses to promote on it.
+Nothing is repaired. A row that is missing, doubled, not `ok`, or has a metric that is not a finite
+number becomes a problem with a stable code, and the comparison refuses to promote on it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _LONGEST_FIELD = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which rows of a file with several sweeps in it. A file with one sweep is all of them."""
+    """The rows of one sweep in a file with several; a file with one sweep has no other rows."""
 
     side: Side = "candidate"
     repeat: int = 1
@@ -50,7 +49,7 @@ FIRST = Part()
 
 @dataclass(slots=True)
 class Problems:
-    """Counts a code's occurrences and keeps the first few as examples."""
+    """Count the occurrences of a code and keep the first few as examples."""
 
     counts: dict[ProblemCode, int] = field(default_factory=dict)
     examples: list[str] = field(default_factory=list)
@@ -63,7 +62,7 @@ class Problems:
 
 @dataclass(slots=True)
 class Results:
-    """`values[metric][config_id]` for the sound rows, and what was wrong with the others."""
+    """The values of sound rows as `values[metric][config_id]`, and the problems of the others."""
 
     values: dict[str, dict[int, float]]
     sound_ids: set[int]
@@ -74,7 +73,7 @@ class Results:
 def read_results(
     path: Path, metrics: Sequence[str], wanted: Callable[[int], bool] = lambda _: True
 ) -> Results:
-    """Reads the rows whose config_id is wanted; the others are not even checked."""
+    """Read the rows with a wanted config_id; other rows are not checked."""
     try:
         data = untrusted.read(path, untrusted.LARGEST_RESULTS)
     except FileNotFoundError:
@@ -92,7 +91,7 @@ def parse_results(
     wanted: Callable[[int], bool] = lambda _: True,
     part: Part = FIRST,
 ) -> Results:
-    """The same from the bytes of the file; None where there is none."""
+    """Read the rows from the bytes of a file; None if there is no file."""
     results = Results({name: {} for name in metrics}, set(), set(), Problems())
     if data is None:
         results.problems.add(UNREADABLE_RESULTS, "the sweep wrote no results CSV")
@@ -208,5 +207,6 @@ def _number(row: list[str], at: int, name: str, config_id: int, problems: Proble
 
 
 def _is_plain(text: str) -> bool:
-    """Python reads 1_0 as 10, and the digits of every script; nothing else does."""
+    """Return whether the text is a plain number. Python would also read 1_0 and digits of any
+    script."""
     return text.isascii() and "_" not in text

@@ -1,9 +1,9 @@
-"""From one round of beam search to the next: the frontier, and whether there is a next. Pure.
+"""The rounds of beam search: the next frontier, and whether there is a next round. Pure.
 
-The frontier is what was promoted. With patience a round that promoted nothing is followed by
-another one on the same nodes; with elites the best nodes of the run stay in it, so that no child
-that is merely better than its own parent takes the place of the best. The settings that this goes
-by may be changed while a run is there: those of a round are the ones that held when it was decided.
+The frontier is the set of promoted nodes. With patience, a round that promoted nothing is followed
+by another one on the same nodes. With elites, the best nodes of the run stay in the frontier, so a
+child that is merely better than its own parent cannot push out the best node. Settings may change
+during a run: every round keeps the settings that held when it was decided.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from treewright.tree.records.steering import (
 
 OF_BEAM_SEARCH = ("beam_width", "stop_on_empty_frontier", "patience", "elites")
 CHANGEABLE = ("ideas_per_node", "max_depth", "max_total_idea_evals", "caps", *OF_BEAM_SEARCH)
-"""What may be changed while a run is there: what was decided before does not rest on it."""
+"""Settings that may change during a run; earlier decisions do not depend on them."""
 _UNSET = {"patience": DEFAULT_PATIENCE, "elites": DEFAULT_ELITES, "caps": {}}
 
 
 def setting(manifest: Manifest, name: str) -> Any:
-    """The value that holds now; of one that no flag gave, its default."""
+    """Return the present value of a setting, or its default if no flag gave one."""
     value = getattr(manifest, name)
     return _UNSET[name] if value is UNSET else value
 
@@ -49,7 +49,7 @@ def settings(manifest: Manifest) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a round goes by."""
+    """The settings of a round."""
 
     ideas_per_node: int
     max_depth: int
@@ -66,27 +66,27 @@ def rules_now(manifest: Manifest) -> Rules:
 
 
 def rules_of(manifest: Manifest, depth: int) -> Rules:
-    """Those by which that depth was decided, or will be."""
+    """Return the settings by which a depth was decided, or will be."""
     later = [record for record in applied(manifest.steering) if record.depth >= depth]
     return Rules(**undo(settings(manifest), later))
 
 
 def rules_after(manifest: Manifest, change: Steering) -> Rules:
-    """Those that held from a change to the next one."""
+    """Return the settings that held from a change to the next one."""
     records = applied(manifest.steering)
     return Rules(**undo(settings(manifest), records[len(until(records, change)) :]))
 
 
 def changes_after(manifest: Manifest, depth: int) -> list[Steering]:
-    """What was changed between that depth and the beginning of the next."""
+    """Return the changes between a depth and the beginning of the next."""
     records = applied(manifest.steering)
     return [record for record in records if record.depth == depth and not record.in_round]
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round whose candidates have their fates: what it grew from, what it promoted, how many
-    rounds in a row promoted nothing with it, how many evaluations the run had by then."""
+    """A decided round: its frontier and its promoted nodes. `unlucky` counts the consecutive
+    rounds without promotion up to this one, `evaluations` those of the run by then."""
 
     depth: int
     frontier: list[str]
@@ -96,7 +96,7 @@ class Round:
 
 
 def last_round(manifest: Manifest) -> Round:
-    """The last that was decided; before the first one a round that promoted the root."""
+    """Return the last decided round; before the first one, a round that promoted the root."""
     depth = manifest.current_depth
     if not depth:
         roots = [node.node_id for node in manifest.nodes.values() if node.parent_node_id is None]
@@ -112,8 +112,17 @@ def last_round(manifest: Manifest) -> Round:
 def unlucky_after(
     manifest: Manifest, before: int, record: DepthRecord, promoted: list[str], evaluations: int
 ) -> int:
-    """How many rounds in a row promoted nothing, with this one, after which the run had so many
-    evaluations. One that the budget cut short says nothing about the nodes it left unasked."""
+    """Return the number of consecutive rounds without promotion, including this one.
+
+    A round that the budget cut short does not count: some of its nodes were not asked for ideas.
+
+    Args:
+        manifest: The run.
+        before: The number before this round.
+        record: The round.
+        promoted: Its promoted nodes.
+        evaluations: The evaluations of the run after it.
+    """
     if promoted:
         return 0
     limit = rules_of(manifest, record.depth).max_total_idea_evals
@@ -131,7 +140,7 @@ def next_frontier(
     nodes: Mapping[str, Node],
     banned: Collection[str] = (),
 ) -> list[str]:
-    """The nodes to expand after a round; `nodes` are those of the run with the new ones."""
+    """Return the nodes to expand after a round; `nodes` are those of the run with the new ones."""
     found = _next_frontier(manifest, rules, done, nodes, banned)
     return [node_id for node_id in found if node_id not in banned]
 
@@ -166,7 +175,7 @@ def gives_up(rules: Rules, done: Round) -> bool:
 
 
 def stop_reason(rules: Rules, done: Round) -> StopReason | None:
-    """Why the search ends with this round; None if it goes on."""
+    """Return why the search ends with this round; None if it goes on."""
     limit = rules.max_total_idea_evals
     if limit is not None and done.evaluations >= limit:
         return "max_total_idea_evals"
@@ -180,8 +189,14 @@ def stop_reason(rules: Rules, done: Round) -> StopReason | None:
 def after_changes(
     manifest: Manifest, done: Round, rules: Rules, changes: list[Steering]
 ) -> tuple[list[str], StopReason | None]:
-    """The frontier and the stop reason once somebody has changed something between two rounds:
-    `changes` are all of this place, `rules` those that hold with them."""
+    """Return the frontier and the stop reason after changes between two rounds.
+
+    Args:
+        manifest: The run.
+        done: The round before the changes.
+        rules: The settings with the changes.
+        changes: All changes between these rounds.
+    """
     banned = banned_nodes([r for r in applied(manifest.steering) if r.depth < done.depth])
     banned |= banned_nodes(changes)
     frontier = next_frontier(manifest, rules, done, manifest.nodes, banned)
@@ -200,15 +215,15 @@ _BRINGS_BACK = ("inject", "boost", "reopen")
 
 
 def _is_dry(manifest: Manifest, node: Node, depth: int) -> bool:
-    """Whether there was no idea for it when it was last asked, up to that round."""
+    """Return whether the node had no idea when it was last asked, up to that round."""
     rounds = manifest.depths[:depth]
     asked = [r.depth for r in rounds if r.asked is not UNSET and node.node_id in r.asked]
     return bool(asked) and not any(idea.depth == asked[-1] for idea in node.ideas)
 
 
 def tasks(manifest: Manifest, frontier: Iterable[str], depth: int) -> list[tuple[str, IdeaRecord]]:
-    """What a depth tries, in the order of its evaluations: ideas that somebody wants first, then
-    by node; it depends on nothing else."""
+    """Return the node and idea of every evaluation of a depth, in order: ideas that the user put
+    first, then by node."""
     found = [
         (node_id, idea)
         for node_id in sorted(frontier)

@@ -1,14 +1,13 @@
-"""Comparing a candidate's results with a baseline's: paired, complete, finite, with noise.
+"""The comparison of a candidate's results with a baseline's: paired, complete, finite, with noise.
 
-A pure function from two sets of results to a recommendation. The rules are written
-out in docs/scoring.md; in short: a metric improved (or regressed) if the interval of
-its mean gain (`gains`) lies on one side of zero and the mean is beyond the tolerance,
-and anything missing, doubled or not a finite number blocks promotion. So does a constraint
-that does not hold; constraints are not ranked.
+A pure function from two sets of results to a recommendation. docs/scoring.md has the rules; in
+short: a metric improved (or regressed) if the interval of its mean gain (`gains`) lies on one side
+of zero and the mean is beyond the tolerance. Any row that is missing, doubled or not a finite
+number blocks promotion. So does a broken constraint; constraints are not ranked.
 
-The score is the primary metric's relative gain. The weights only decide whether other metrics'
-losses outweigh it, in shares that no unit changes. A primary mean that got worse is reported,
-also where the change is not significant.
+The score is the primary metric's relative gain. The weights only decide whether losses of other
+metrics outweigh it, in shares that no unit changes. A primary mean that got worse is reported even
+if the change is not significant.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ OF_METRICS = frozenset(
         PRIMARY_UNCHANGED,
     }
 )
-"""What measured values say. Every other reason says that they cannot be trusted."""
+"""Reasons that come from measured values. Every other reason says that the values are not valid."""
 
 INCOMPLETE_ROWS = "incomplete_rows"
 INCOMPLETE_BASELINE = "incomplete_baseline"
@@ -65,8 +64,10 @@ def compare(
     seed: int,
     again: Sequence[Round] = (),
 ) -> Comparison:
-    """Compares over exactly the expected configs; `seed` feeds the bootstrap, `again` are the
-    repeats after the first."""
+    """Compare the results over exactly the expected configs.
+
+    `seed` starts the bootstrap; `again` holds the repeats after the first.
+    """
     expected = sorted(expected_ids)
     rounds: list[Round] = [(baseline, candidate), *again]
     used = [i for i in expected if all(i in after.sound_ids for _, after in rounds)]
@@ -80,7 +81,7 @@ def compare(
     grade, reasons = _grade(compared, metrics, balance)
     reasons += _worse_mean(compared, metrics)
     if blockers:
-        # What the remaining rows say is no reason for anything.
+        # The remaining rows are not a valid reason for anything.
         grade, reasons = "weak", blockers
     primary = next(metric for metric in compared if metric.primary)
     return Comparison(
@@ -102,7 +103,7 @@ def compare(
 
 
 def rejection(reasons: list[str], rows_expected: int) -> Recommendation:
-    """The recommendation for a candidate that was never measured."""
+    """Return the recommendation for a candidate that was never measured."""
     return Recommendation(
         should_explore=False,
         grade="weak",
@@ -119,7 +120,7 @@ def _blockers(
     pairs: list[int],
     metrics: Sequence[MetricConfig],
 ) -> list[str]:
-    """Stable codes, each once, in a fixed order."""
+    """Return the reasons as stable codes, each once, in a fixed order."""
     found: set[str] = {code for _, candidate in rounds for code in candidate.problems.counts}
     if any(i not in candidate.sound_ids for _, candidate in rounds for i in expected):
         found.add(INCOMPLETE_ROWS)
@@ -133,7 +134,7 @@ def _blockers(
 
 
 def _differs(metric: MetricConfig, rounds: Sequence[Round], pairs: list[int]) -> bool:
-    """Whether a candidate's repeats give different numbers."""
+    """Return whether the repeats of a candidate give different numbers."""
     first = rounds[0][1].values[metric.name]
     return not all(
         same_measurement(first[i], candidate.values[metric.name][i])
@@ -143,13 +144,13 @@ def _differs(metric: MetricConfig, rounds: Sequence[Round], pairs: list[int]) ->
 
 
 def _examples(rounds: Sequence[Round]) -> list[str]:
-    """What was wrong; the same in every repeat is said once."""
+    """Return the problems of all repeats, each once."""
     return list(dict.fromkeys(text for _, found in rounds for text in found.problems.examples))
 
 
 def _score(compared: Sequence[MetricComparison], metrics: Sequence[MetricConfig]) -> float:
-    """The weighted mean of relative gains: 0.05 is five per cent better than the baseline.
-    Of a single metric its weight does not matter."""
+    """Return the weighted mean of relative gains: 0.05 is five per cent better than the baseline.
+    The weight of a single metric has no effect."""
     total_weight = math.fsum(metric.weight for metric in metrics)
     if not total_weight:
         return 0.0
@@ -179,8 +180,8 @@ def _sizes(
 def _balance(
     compared: Sequence[MetricComparison], metrics: Sequence[MetricConfig], sizes: Sequence[float]
 ) -> float:
-    """The weighted mean of all gains, each as a share of the larger of its two values: from
-    -1 to 1, whatever the unit, so that a weight is what one metric is worth against another."""
+    """Return the weighted mean of all gains, each as a share of the larger of its two values. It
+    lies between -1 and 1 in any unit, so a weight is the worth of one metric against another."""
     total_weight = math.fsum(metric.weight for metric in metrics)
     if not total_weight:
         return 0.0
@@ -193,7 +194,8 @@ def _balance(
 
 
 def _worse_mean(compared: Sequence[MetricComparison], metrics: Sequence[MetricConfig]) -> list[str]:
-    """Said where no verdict says it: the primary metric's mean is worse beyond its tolerance."""
+    """Return the reason of a primary mean that is worse beyond its tolerance, if its verdict does
+    not say so already."""
     for metric, result in zip(metrics, compared, strict=True):
         if metric.primary and result.verdict != "regressed" and result.gain is not None:
             return [PRIMARY_MEAN_WORSE] if result.gain < -metric.tolerance else []

@@ -19,7 +19,7 @@ from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage
 from treewright.tree.agents.view import View
 from treewright.tree.config import CommandBackend, Config, OpenaiBackend
-from treewright.tree.deciding.left_over import LEFT_OVER
+from treewright.tree.deciding.leftovers import LEFTOVER
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.base import GeneratorFailure, Idea, NodeContext
@@ -88,9 +88,9 @@ class Expander:
             if text is None or len(chosen) == most:
                 continue
             if pattern := next((p for p in banned if steering.matches(p, text)), None):
-                skipped.append(SkippedIdea(LEFT_OVER + record.path, record.key, BANNED + pattern))
+                skipped.append(SkippedIdea(LEFTOVER + record.path, record.key, BANNED + pattern))
             else:
-                chosen.append((Idea(text, LEFT_OVER + record.path), record.key))
+                chosen.append((Idea(text, LEFTOVER + record.path), record.key))
         usage = usage_log.total(directory, usage_log.of_expansion(turn))  # of one that was lost
         make = rehearsed_source if manifest.dry_run else make_source
         failures: list[str] = []

@@ -17,9 +17,9 @@ import msgspec
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
-from treewright.tree.deciding import beam, left_over, rounds
+from treewright.tree.deciding import beam, leftovers, rounds
+from treewright.tree.deciding.duplicates import KnownCode
 from treewright.tree.deciding.promotion import new_node
-from treewright.tree.deciding.sameness import Known
 from treewright.tree.evaluating.heldout import HeldoutOutcome
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
@@ -38,7 +38,7 @@ class BeamSearch(TreeSearch):
     has_barrier: ClassVar[bool] = True
     _measured: dict[str, HeldoutOutcome] = field(default_factory=dict, init=False)
     _to_confirm: list[str] = field(default_factory=list, init=False)
-    """Candidates whose confirmation is not recorded yet, best first."""
+    """Candidates without a recorded confirmation, best first."""
 
     @property
     def _depth(self) -> int:
@@ -74,7 +74,7 @@ class BeamSearch(TreeSearch):
             confirmations = {
                 e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
             }
-        known = Known.of(self.manifest.nodes.values())
+        known = KnownCode.of(self.manifest.nodes.values())
         selection = beam.select(evaluations, self.manifest.beam_width, known, confirmations)
         if selection.to_confirm:
             self.parts.stop_if_cancelled()
@@ -106,7 +106,8 @@ class BeamSearch(TreeSearch):
         """Choose ideas for the nodes of the frontier, at most as many as the budget can evaluate.
 
         Several nodes are asked at the same time; their ideas are recorded in the order of the
-        nodes. A node whose sources failed is recorded only if another node has ideas.
+        nodes. A node without ideas because of failed sources is recorded only if another node has
+        ideas.
         """
         manifest = self.manifest
         under_way: deque[Generation] = deque()
@@ -180,7 +181,7 @@ class BeamSearch(TreeSearch):
         tried = {e.idea_path for e in manifest.evaluations.values() if e.depth < depth}
         others = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
         taken = {idea.key for each in others for idea in each.ideas if idea.depth == depth}
-        return left_over.by_depth(manifest, lineage, depth, tried, taken)
+        return leftovers.for_depth(manifest, lineage, depth, tried, taken)
 
     def _queue(self, depth: int) -> None:
         """Give every chosen idea its evaluation, in an order that depends on nothing but ids."""

@@ -92,7 +92,7 @@ def prune(
         run_dir: The directory of the run.
         evaluations: The evaluations that have been decided.
         trees: The worktrees; None in a dry run.
-        retention: What the user wants kept.
+        retention: The files to keep, as the user asked.
     """
     decided = list(evaluations)
     if trees is not None:
@@ -106,7 +106,7 @@ def prune(
 
 
 def _keep_candidate(evaluation: Evaluation, trees: Worktrees) -> None:
-    """Check out a candidate whose worktree is on another machine."""
+    """Check out a candidate that was evaluated on another machine."""
     missing = not trees.candidate_path(evaluation.eval_id).exists()
     if evaluation.candidate_commit is not None and missing:
         trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit)

@@ -92,7 +92,7 @@ class Inbox:
         return list(self._letters)
 
     def remove(self, letter: Letter) -> None:
-        """Remove a command whose effect is recorded."""
+        """Remove a command once its effect is recorded."""
         try:
             self._path(letter).unlink(missing_ok=True)
         except OSError as error:  # another user's directory; it is not applied twice

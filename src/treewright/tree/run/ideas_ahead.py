@@ -183,7 +183,7 @@ class Plans:
                 self._unrecorded.add((generation.node_id, generation.number))
 
     def add_unrecorded(self, generations: Iterable[tuple[str, int]]) -> None:
-        """Note generations of an earlier owner whose cost is not recorded yet."""
+        """Note generations of an earlier owner that no event has paid for yet."""
         self._unrecorded.update(generations)
 
     def add_costs(self, expander: Expander, manifest: Manifest, event: NodeExpanded) -> None:

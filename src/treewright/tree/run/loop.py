@@ -72,7 +72,7 @@ class WorkLoop:
     _scheduler: Scheduler = field(init=False)
     _held: dict[str, tuple[EvalRequest, EvalOutcome, Worker | None]] = field(default_factory=dict)
     _unmeasured: dict[str, str] = field(default_factory=dict)
-    """Evaluations whose held-out sweep failed by an outage, with the code of the failure."""
+    """Evaluations without held-out results because of an outage, with the code of the failure."""
     _consecutive_outages: int = 0
     _failures: dict[tuple[str, str], int] = field(default_factory=dict)
     """Failures by evaluation or sweep; those that are always retried are counted apart."""
@@ -412,7 +412,7 @@ class WorkLoop:
             self._scheduler.delay(eval_id, retry.delay_seconds)
 
     def _lost(self, request: EvalRequest, error: BaseException | None) -> EvalOutcome:
-        """Return the outcome of an evaluation whose worker raised an exception."""
+        """Return the outcome of an evaluation that ended with an exception of its worker."""
         if isinstance(error, EvaluationLost):
             spent, roles = usage_log.summed(error.answers)
         else:

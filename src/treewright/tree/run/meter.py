@@ -2,8 +2,8 @@
 
 Every evaluation gets an allowance when it starts: its share of the amount that is left under each
 cap. A further evaluation starts only while the rest, after the allowances of the evaluations under
-way, is enough for an evaluation as they were so far. Otherwise the evaluations under way end first,
-and free what they have not used. An evaluation whose share was too small is repeated alone, with
+way, is enough for an evaluation of average cost. Otherwise the evaluations under way end first,
+and free the rest of their allowances. An evaluation with too small a share is repeated alone, with
 everything that is left.
 
 Models are asked only if the largest cost of the call fits the allowance. Some agents report their
@@ -42,10 +42,10 @@ cost so far."""
 
 @dataclass(frozen=True, slots=True)
 class CallCosts:
-    """What the configuration says about the cost of a call, by kind and role.
+    """The costs of calls as far as the configuration tells them, by kind and role.
 
     Attributes:
-        unknown: Calls whose cost is not known before they end.
+        unknown: Calls of a cost that is not known before they end.
         largest: The largest cost of a call of a command-line agent.
     """
 
@@ -230,7 +230,7 @@ class Meter:
 
 
 def known_costs(config: Config) -> CallCosts:
-    """Return what is known of the cost of calls. Command-line agents report it when they are done,
+    """Return the known costs of calls. Command-line agents report theirs when they are done,
     unless the configuration gives a limit; chat endpoints know it before each call."""
     agents = config.agents
     roles = {"planner": agents.planner, "coder": agents.coder, "reviewer": agents.reviewer}

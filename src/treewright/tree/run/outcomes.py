@@ -60,7 +60,7 @@ MAX_PAUSES = 3
 
 ALWAYS_RETRIED = (WORKER_LOST, MACHINE_BUSY, CANCELLED)
 FAULT_RETRIES = 3
-"""Retries of a fault in `ALWAYS_RETRIED`, whatever the user's number of retries."""
+"""Retries of a fault in `ALWAYS_RETRIED`, even if the user asks for fewer."""
 
 _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
@@ -78,8 +78,8 @@ RootCommand = Literal["sweep", "tests"]
 
 @dataclass(frozen=True, slots=True)
 class FailureRules:
-    """What the user asked for: `retries` counts the attempts beyond the first, `retried` names
-    the failures that they cover."""
+    """The user's rules: `retries` counts the attempts beyond the first, `retried` names the
+    failures that they cover."""
 
     retries: int = 0
     retried: RetriedFailures | None = None
@@ -95,8 +95,8 @@ class FailureRules:
     def count_retries(self, error: EvalError, *, has_several_workers: bool = False) -> int:
         """Return how often a failure of this kind is retried.
 
-        With several workers it is not known whose candidate changed a deciding file, so that
-        failure is retried as well.
+        With several workers any candidate can have changed a deciding file, so that failure is
+        retried as well.
         """
         if error.code == DECIDING_FILE_CHANGED:
             return FAULT_RETRIES - 1 if has_several_workers else 0
@@ -161,7 +161,8 @@ class Circumstances:
         failures: Failures of this evaluation that count against the same retries, with this one.
         has_several_workers: Whether other evaluations ran at the same time.
         is_cancelled: Whether the user interrupted the run, and with it the evaluation.
-        has_passing_peer: Whether another evaluation of this time has an outcome of its own.
+        has_passing_peer: Whether another evaluation of this time passed, or failed by its own
+            fault.
         has_barrier: Whether the search waits for all its evaluations before it decides.
         is_local: Whether evaluations run on this machine, where the root can be checked.
         root_works: The answers of the root checks so far.

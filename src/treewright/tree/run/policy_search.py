@@ -3,8 +3,8 @@
     choose a node -> (no idea left: generate) -> queue -> evaluate -> confirm -> settle
 
 The policy chooses a node; the sequencer says which outcomes it may know. `FixedOrder` gives the
-same choices whatever the timing, `LiveOrder` lets every choice know all outcomes. Ideas are
-generated and held-out sweeps run beside the evaluations.
+same choices in any timing, `LiveOrder` lets every choice know all outcomes. Ideas are
+generated and held-out sweeps run while evaluations run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,16 @@ from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
 from treewright.search.policies import Choice
-from treewright.tree.deciding import left_over
+from treewright.tree.deciding import leftovers
+from treewright.tree.deciding.node_requests import NodeRequests, choose_next_idea, growth
+from treewright.tree.deciding.policy_state import (
+    PolicyState,
+    choice_number,
+    counter,
+    rebuild_state,
+    stop_reason,
+)
 from treewright.tree.deciding.promotion import new_node
-from treewright.tree.deciding.steady import Standing, count, number_of, rebuild, stop_reason
-from treewright.tree.deciding.steered import Turns, growth, next_idea
 from treewright.tree.evaluating.heldout import HeldoutOutcome
 from treewright.tree.guard.baselines import baselines
 from treewright.tree.ideas.expansion import ancestors
@@ -63,8 +69,8 @@ class PolicySearch(TreeSearch):
     """Advances a run until it is over."""
 
     has_barrier: ClassVar[bool] = False
-    _standing: Standing = field(init=False)
-    _turns: Turns = field(default_factory=Turns, init=False)
+    _state: PolicyState = field(init=False)
+    _requests: NodeRequests = field(default_factory=NodeRequests, init=False)
     _undecided: dict[str, None] = field(default_factory=dict, init=False)
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=_RECENT_OUTCOMES), init=False)
     _plans: Plans = field(default_factory=Plans, init=False)
@@ -78,8 +84,8 @@ class PolicySearch(TreeSearch):
         return settings
 
     def begin(self, checkpoint: Callable[[], None]) -> Work:
-        self._standing = rebuild(self.manifest, self._settings)
-        self._turns = Turns.of(self.manifest)
+        self._state = rebuild_state(self.manifest, self._settings)
+        self._requests = NodeRequests.of(self.manifest)
         self._plans.add_unrecorded(self.parts.expander.owed(self.manifest))
         undecided = [e for e in self.manifest.evaluations.values() if e.decision is None]
         self._undecided = dict.fromkeys(e.eval_id for e in undecided)
@@ -97,7 +103,7 @@ class PolicySearch(TreeSearch):
         self.close()
         if self._ideas_error is not None:
             raise self._ideas_error
-        is_over = self._is_budget_spent() or self._standing.sequencer.is_over
+        is_over = self._is_budget_spent() or self._state.sequencer.is_over
         if self._undecided or not is_over:
             raise StorageError("the search has more to do, and nothing to do it with")
         self.parts.store.record(ev.Stopped(reason=stop_reason(self.manifest, self._settings)))
@@ -124,9 +130,9 @@ class PolicySearch(TreeSearch):
 
     def on_steered(self, event: ev.Steered) -> None:
         if event.record.command.action in CONTROL_ACTIONS:
-            return  # a planned choice may know more outcomes than the records, so no rebuild
-        self._standing = rebuild(self.manifest, self._settings)
-        self._turns.add(event.record)
+            return  # a planned choice may know more outcomes than the records, so no rebuild_state
+        self._state = rebuild_state(self.manifest, self._settings)
+        self._requests.add(event.record)
 
     def is_preparing(self) -> bool:
         return self._plans.is_generating or bool(self.parts.inbox.waiting())
@@ -139,11 +145,11 @@ class PolicySearch(TreeSearch):
         Args:
             without: Nodes that cannot be chosen because their ideas are not there yet.
         """
-        sequencer = self._standing.sequencer
+        sequencer = self._state.sequencer
         tree = sequencer.tree
         with tree.without([self._branch(node_id) for node_id in without]):
             choice = sequencer.propose()
-            wanted = self._turns.whose(lambda node_id: growth(tree, self._branch(node_id)))
+            wanted = self._requests.next_node(lambda node_id: growth(tree, self._branch(node_id)))
         if choice is None or wanted is None:
             return choice
         return Choice(self._branch(wanted))
@@ -151,17 +157,17 @@ class PolicySearch(TreeSearch):
     def _branch(self, node_id: str) -> int:
         """Return the number of the choice that a node came from."""
         source = self.manifest.nodes[node_id].artifacts.promoted_from_eval_id
-        return number_of(source) if source is not None else 0
+        return choice_number(source) if source is not None else 0
 
     def _next_idea(self, node: Node, after: int = 0) -> IdeaRecord | None:
         """Return the idea that is tried next on a node, or the one that many places after it."""
         records = applied(self.manifest.steering)
         if not records:
-            place = count(node.tried) + after
+            place = counter(node.tried) + after
             return node.ideas[place] if place < len(node.ideas) else None
         evaluations = self.manifest.evaluations.values()
         tried = {e.idea_path for e in evaluations if e.parent_node_id == node.node_id}
-        return next_idea(node, tried, injected(records), banned_ideas(records))
+        return choose_next_idea(node, tried, injected(records), banned_ideas(records))
 
     def _is_budget_spent(self) -> bool:
         budget = Budget(self.manifest.max_total_idea_evals)
@@ -184,15 +190,15 @@ class PolicySearch(TreeSearch):
         self.parts.kept_files.load_nodes([node])
         self.parts.requests.keep_idea(self.manifest.evaluations[event.eval_id])
         if not planned.is_reserved:
-            self._standing.sequencer.tree.reserve(*planned.choice)
-        self._turns.take(node.node_id)
+            self._state.sequencer.tree.reserve(*planned.choice)
+        self._requests.use(node.node_id)
         return event.eval_id
 
     # -- ideas ----------------------------------------------------------------------------
 
     def _generate(self, choice: Choice, node: Node) -> PlannedChoice | None:
         """Start to generate ideas for a node; None if that has to wait."""
-        sequencer, under_way = self._standing.sequencer, self._plans.generations()
+        sequencer, under_way = self._state.sequencer, self._plans.generations()
         if len(under_way) >= self.parts.generations_at_once() or self._plans.has_dropped:
             return None
         if depends_on(self.manifest, node, under_way):
@@ -218,12 +224,12 @@ class PolicySearch(TreeSearch):
             places = range(len(self._plans.for_node(each.node_id)))
             planned = (self._next_idea(each, place) for place in places)
             tried |= {idea.path for idea in planned if idea is not None}
-        return left_over.without_barrier(manifest, lineage, number, tried)
+        return leftovers.for_expansion(manifest, lineage, number, tried)
 
     def _exhaust(self, event: ev.NodeExpanded) -> None:
         """Record that a node has no ideas. If its sources failed and no other node can be chosen,
         the run pauses instead once the evaluations under way have ended."""
-        sequencer = self._standing.sequencer
+        sequencer = self._state.sequencer
         if event.failures:
             tree, without = sequencer.tree, self._branch(event.node_id)
             if not any(tree.can_grow(b) for b in tree.branches if b.number != without):
@@ -251,7 +257,7 @@ class PolicySearch(TreeSearch):
 
     def _settle_or_measure(self, evaluation: Evaluation) -> Sequence[str]:
         """Settle an evaluation that has its outcome; return it if it must be confirmed first."""
-        if evaluation.confirmation is None and self._standing.needs_confirmation(evaluation):
+        if evaluation.confirmation is None and self._state.needs_confirmation(evaluation):
             return (evaluation.eval_id,)
         self._settle_in_order(evaluation)
         return ()
@@ -262,7 +268,7 @@ class PolicySearch(TreeSearch):
 
     def _settle(self, evaluation: Evaluation) -> None:
         """Record the fate of an evaluation, promote and prune, and tell the policy."""
-        decision = self._standing.decide(evaluation)
+        decision = self._state.decide(evaluation)
         node = None
         if decision.fate == "promoted":
             manifest = self.manifest
@@ -280,7 +286,7 @@ class PolicySearch(TreeSearch):
         self.parts.requests.forget_idea(evaluation)
         self._release_files(evaluation, node)
         self.parts.promote_and_prune([node] if node is not None else [], [evaluation])
-        self._standing.settle(evaluation, decision)
+        self._state.settle(evaluation, decision)
 
     def keep_files(self) -> None:
         """Keep the root, and the nodes and results of evaluations under way."""
@@ -309,7 +315,7 @@ class PolicySearch(TreeSearch):
 
 @dataclass(slots=True)
 class FixedOrder(PolicySearch):
-    """The same choices whatever the timing, made as early as the lookahead allows.
+    """The same choices in any timing, made as early as the lookahead allows.
 
     The k-th choice knows the outcomes up to a certain one and no others. Choices after one that
     waits for its ideas are made meanwhile, and evaluations are settled in the order of choosing.
@@ -334,14 +340,14 @@ class FixedOrder(PolicySearch):
         """Return the choice after the last planned one, as if that one were made."""
         last = self._plans.last
         if last is not None and not last.is_reserved:
-            self._standing.sequencer.tree.reserve(*last.choice)
+            self._state.sequencer.tree.reserve(*last.choice)
             last.is_reserved = True
         return self._propose()
 
     def _plan(self, choice: Choice) -> PlannedChoice | None:
         """Return a choice with the generation it waits for, if any; None if it cannot wait now."""
-        sequencer = self._standing.sequencer
-        node = self.manifest.nodes[self._standing.nodes[choice.parent]]
+        sequencer = self._state.sequencer
+        node = self.manifest.nodes[self._state.nodes[choice.parent]]
         planned = self._plans.for_node(node.node_id)
         if self._next_idea(node, len(planned)) is not None:
             return PlannedChoice(sequencer.made + 1, sequencer.seen, choice, node.node_id)
@@ -382,12 +388,12 @@ class FixedOrder(PolicySearch):
 
     def _drop_plans(self) -> None:
         if self._plans.drop():
-            self._standing = rebuild(self.manifest, self._settings)
-            self._standing.sequencer.propose()  # lets in the outcomes that the first choice knew
+            self._state = rebuild_state(self.manifest, self._settings)
+            self._state.sequencer.propose()  # lets in the outcomes that the first choice knew
 
     def _settle_in_order(self, evaluation: Evaluation) -> None:
         self._ready.add(evaluation.eval_id)
-        while (first := f"e{self._standing.settled + 1:06d}") in self._ready:
+        while (first := f"e{self._state.settled + 1:06d}") in self._ready:
             self._settle(self.manifest.evaluations[first])
             self._ready.remove(first)
 
@@ -403,7 +409,7 @@ class LiveOrder(PolicySearch):
 
     def more(self, room: int) -> Sequence[str]:
         self._take_ideas()
-        sequencer = self._standing.sequencer
+        sequencer = self._state.sequencer
         found: list[str] = []
         refused: list[str] = []
         while len(found) < room and self._can_choose():
@@ -411,7 +417,7 @@ class LiveOrder(PolicySearch):
             choice = self._propose(waiting) if len(waiting) <= _MAX_WAITING_NODES else None
             if choice is None:
                 break
-            node = self.manifest.nodes[self._standing.nodes[choice.parent]]
+            node = self.manifest.nodes[self._state.nodes[choice.parent]]
             idea = self._next_idea(node)
             if idea is not None:
                 made = PlannedChoice(sequencer.made + 1, sequencer.seen, choice, node.node_id)

@@ -54,7 +54,7 @@ class RootCheck:
 
         Args:
             command: The sweep or the tests.
-            slot: The slot of the failed evaluation, whose variables the check uses.
+            slot: The slot of the failed evaluation; the check uses its variables.
             is_fresh: Whether to check again although an earlier answer is still valid.
         """
         began = time.monotonic()

@@ -1,7 +1,7 @@
 """The order in which waiting work starts: held-out sweeps, then evaluations, oldest first.
 
 A parent has at most `max_per_node` evaluations under way. An evaluation that is suspected of
-killing its coordinator runs alone. Work whose retry is delayed waits until its time has come.
+killing its coordinator runs alone. A delayed retry waits until it is due.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Scheduler:
         self._waiting.setdefault(self.find_parent(eval_id), deque()).append(eval_id)
 
     def add_suspect(self, eval_id: str) -> None:
-        """Add an evaluation that may start only while nothing else runs."""
+        """Add an evaluation that may start only while no other work runs."""
         self._suspects.append(eval_id)
 
     def add_measurement(self, eval_id: str) -> None:
@@ -52,7 +52,7 @@ class Scheduler:
         heapq.heappush(self._delayed, (time.monotonic() + seconds, eval_id, is_measurement))
 
     def add_due(self) -> None:
-        """Move delayed work whose time has come into the queue."""
+        """Move delayed work that is due into the queue."""
         while self._delayed and self._delayed[0][0] <= time.monotonic():
             _, eval_id, is_measurement = heapq.heappop(self._delayed)
             if is_measurement:
@@ -108,7 +108,7 @@ class Scheduler:
         return eval_id
 
     def take_suspect(self) -> str | None:
-        """Return a suspect if nothing else runs or waits."""
+        """Return a suspect if no other work runs or waits."""
         if not self._suspects or self.in_flight or self._waiting or self._delayed:
             return None
         return self._suspects.popleft()

@@ -18,7 +18,7 @@ import msgspec
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage import atomic, untrusted
 from treewright.kernel.storage.artifacts import sha256_text
-from treewright.tree.deciding import caps, rounds, steady
+from treewright.tree.deciding import caps, policy_state, rounds
 from treewright.tree.ideas import text as idea_text
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
@@ -238,7 +238,7 @@ def _check_may_grow(manifest: Manifest, node: Node) -> None:
         return
     if node.depth >= manifest.max_depth:
         raise Refused(f"{node.node_id} is at the last depth; give the run a larger one first")
-    if search.branching is not None and steady.count(node.tried) >= search.branching:
+    if search.branching is not None and policy_state.counter(node.tried) >= search.branching:
         raise Refused(f"{node.node_id} has had its {search.branching} ideas")
 
 
@@ -256,7 +256,7 @@ def _change_policy_tree(
     manifest: Manifest, search: SteadySearch, record: Steering, idea: IdeaRecord | Unset
 ) -> ev.Steered:
     """Open a node that was found without ideas: it is asked again, or has an idea now."""
-    exhausted = {found.node_id for found in steady.exhausted_now(manifest, search)}
+    exhausted = {found.node_id for found in policy_state.exhausted_nodes(manifest, search)}
     node_id = record.node_id or ""
     frontier = list(manifest.frontier)
     if record.command.action == "ban":
@@ -364,9 +364,9 @@ def _go_on_by_policy(
 ) -> ev.Steered:
     """Return the event in a search by policy, which finds out itself whether it has work."""
     over = manifest.stop_reason == "no_new_ideas"
-    without_ideas = {found.node_id for found in steady.exhausted_now(manifest, search)}
+    without_ideas = {found.node_id for found in policy_state.exhausted_nodes(manifest, search)}
     closed = banned_nodes(applied(manifest.steering)) | (set() if over else without_ideas)
-    grows = steady.growing(manifest, search, max_depth)
+    grows = policy_state.nodes_with_room(manifest, search, max_depth)
     return ev.Steered(
         record=msgspec.structs.replace(record, reopened=sorted(without_ideas) if over else []),
         frontier=[node_id for node_id in grows if node_id not in closed],

@@ -1,4 +1,4 @@
-"""What the loop needs from a search: its work, and a reaction to each result.
+"""The interface between the loop and a search: its work, and its reaction to each result.
 
 `BeamSearch` decides about whole depths, `PolicySearch` about one evaluation at a time. Both share
 the parts of a run (`RunParts`) with the loop.
@@ -199,5 +199,5 @@ class TreeSearch(ABC):
         return
 
     def close(self) -> None:
-        """End everything that runs beside the loop."""
+        """End every thread of the search."""
         return

@@ -1,6 +1,8 @@
-"""Does a run say what its files say? Integrity, consistency, and every decision made again.
+"""Validation of a run: integrity, consistency, and every decision recomputed from the files.
 
-Reads everything, changes nothing but VALIDATION_REPORT.md.
+In: a run directory and its repository. Out: a list of findings. It writes only
+VALIDATION_REPORT.md and may import everything below `tree.run`. Read first: `checks.py`, the list
+of checks; `decisions.py` and `choices.py`, which repeat the decisions of the two kinds of search.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What to do about a finding, by its code."""
+"""Advice for a finding, by its code."""
 
 from __future__ import annotations
 
@@ -55,5 +55,6 @@ ADVICE = {
 
 
 def advice(code: str) -> str:
-    """Codes without advice of their own say that the record contradicts itself."""
+    """Return the advice for a code; a code without its own advice is a contradiction in the
+    records."""
     return ADVICE.get(code, _EDITED)

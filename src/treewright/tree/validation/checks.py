@@ -1,4 +1,4 @@
-"""The list of checks, in the order in which they run and are reported."""
+"""The list of checks, in the order of running and reporting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from treewright.tree.validation.structure import check_structure
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`needs_git`: a dry run makes no git objects, so there is nothing to look at."""
+    """A check and the codes of its findings. `needs_git`: it is skipped in a dry run, which has no
+    git objects."""
 
     name: str
     run: Callable[[Subject], Iterable[Finding]]
@@ -143,7 +144,7 @@ GIT_FAILED = "git_failed"
 
 
 def validate(run_dir: Path, repo: Path) -> list[Finding]:
-    """All that is wrong with a run, in a fixed order. Nothing is written."""
+    """Return every finding about a run, in a fixed order. Writes no file."""
     if not store.exists(run_dir):
         raise UsageError(f"no tree run at {run_dir}; check --tree-run-id and --repo")
     history = read_history(run_dir)

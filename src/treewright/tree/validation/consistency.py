@@ -1,4 +1,4 @@
-"""Does the state agree with itself? Statuses, counters, frontier, budget."""
+"""The consistency of the state: statuses, counters, frontier, budget."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel.errors import TreewrightError
+from treewright.tree.deciding.policy_state import exhausted_nodes
 from treewright.tree.deciding.rounds import rules_of
-from treewright.tree.deciding.steady import exhausted_now
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import (
     UNSET,
@@ -33,7 +33,7 @@ _TASK_STATE = {
 
 
 def check_evaluations(subject: Subject) -> Iterator[Finding]:
-    """Each evaluation's status, outcome and decision fit together."""
+    """Check that each evaluation's status, outcome and decision fit together."""
     manifest = subject.manifest
     run_named = functools.cache(functools.partial(_run_named, subject.run_dir.parent))
     for evaluation in manifest.evaluations.values():
@@ -70,7 +70,7 @@ def _status_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str
 
 
 def _run_named(runs: Path, run_id: str) -> Manifest | None:
-    """Another run of the repository; None if it is not there, or not to be read any more."""
+    """Return another run of the repository; None if it is missing or not readable."""
     if Path(run_id).name != run_id:
         return None
     with contextlib.suppress(TreewrightError, OSError):
@@ -81,8 +81,8 @@ def _run_named(runs: Path, run_id: str) -> Manifest | None:
 def _reuse_problems(
     evaluation: Evaluation, manifest: Manifest, run_named: Callable[[str], Manifest | None]
 ) -> Iterator[str]:
-    """Results that were used again are those of the same code, and the same bytes. An earlier run
-    that is no longer there cannot be asked; its results are."""
+    """Yield contradictions of reused results: they must have the same code and the same bytes. An
+    earlier run that was removed cannot be compared; its results can."""
     source = evaluation.results_from
     if isinstance(source, Unset):
         return
@@ -136,7 +136,7 @@ def _idea_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str]:
 
 
 def check_rounds(subject: Subject) -> Iterator[Finding]:
-    """Depth records, frontier and the list of expanded nodes."""
+    """Check depth records, frontier and the list of expanded nodes."""
     manifest = subject.manifest
     steady = manifest.steady
     if steady is not None:
@@ -171,7 +171,7 @@ def check_rounds(subject: Subject) -> Iterator[Finding]:
 
 
 def _steady_state(manifest: Manifest, steady: SteadySearch) -> Iterator[Finding]:
-    """What counters and the frontier of a run without a barrier must be."""
+    """Check the counters and the frontier of a search by policy."""
     deepest = max(node.depth for node in manifest.nodes.values())
     if manifest.current_depth != deepest:
         message = f"current_depth is {manifest.current_depth}, the deepest node is at {deepest}"
@@ -179,7 +179,7 @@ def _steady_state(manifest: Manifest, steady: SteadySearch) -> Iterator[Finding]
     tried: dict[str, int] = {}
     for evaluation in manifest.evaluations.values():
         tried[evaluation.parent_node_id] = tried.get(evaluation.parent_node_id, 0) + 1
-    exhausted = {found.node_id for found in exhausted_now(manifest, steady)}
+    exhausted = {found.node_id for found in exhausted_nodes(manifest, steady)}
     exhausted |= banned_nodes(applied(manifest.steering))
     for node in manifest.nodes.values():
         own = tried.get(node.node_id, 0)
@@ -218,8 +218,8 @@ def _statuses(manifest: Manifest) -> Iterator[Finding]:
 
 
 def _was_left(manifest: Manifest, node: Node) -> bool:
-    """Whether a depth was decided for which the node was not asked for ideas, though it was in the
-    frontier: the budget was used up before its turn. A depth that asked nobody names none."""
+    """Return whether a depth was decided in which this node of the frontier was not asked for
+    ideas, because the budget was used up before. A depth without asked nodes names none."""
     last = max(node.depth, node.expanded_for_depth or 0)
     return any(
         last < record.depth <= manifest.current_depth
@@ -229,7 +229,7 @@ def _was_left(manifest: Manifest, node: Node) -> bool:
 
 
 def check_spending(subject: Subject) -> Iterator[Finding]:
-    """Counters are the counts, and the budget was kept."""
+    """Check that the counters are the counts and that the budget was kept."""
     manifest = subject.manifest
     spent = manifest.spent
     evaluations = manifest.evaluations.values()

@@ -1,7 +1,7 @@
-"""Every gate, rank, promotion, frontier and stop reason decided again.
+"""Beam search, repeated: every gate, rank, promotion, frontier and stop reason.
 
-Takes the recomputed evaluations, not the recorded ones: what comes out rests on the
-CSV files, the commits' trees and the errors alone.
+It uses the recomputed evaluations, not the recorded ones, so its results depend on the CSV files,
+the trees of the commits and the errors alone.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import msgspec
 
 from treewright.kernel.budget import Budget, Spending
-from treewright.tree.deciding import beam, left_over, rounds
+from treewright.tree.deciding import beam, leftovers, rounds
+from treewright.tree.deciding.duplicates import KnownCode
 from treewright.tree.deciding.rounds import Round, Rules
-from treewright.tree.deciding.sameness import Known
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import steering
 from treewright.tree.records.model import (
@@ -37,7 +37,7 @@ from treewright.tree.validation.findings import Finding
 
 
 def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iterator[Finding]:
-    """Walks the search from the root, depth by depth, and compares."""
+    """Repeat the search from the root, depth by depth, and yield the differences."""
     frontier, count, queued, unlucky = [ROOT_NODE], 1, 0, 0
     stop: StopReason | None = None
     start = rounds.Round(0, frontier, frontier, 0, 0)
@@ -100,8 +100,8 @@ def _frontier(record: DepthRecord, frontier: list[str]) -> Iterator[Finding]:
 def _queue(
     manifest: Manifest, rules: Rules, record: DepthRecord, frontier: list[str], queued: int
 ) -> Iterator[Finding]:
-    """Which ideas were evaluated under which id, as far as the budget went. Where no node was
-    asked for ideas, because all are somebody's, the record does not say which they are for."""
+    """Check which ideas were evaluated under which id, as far as the budget allowed. If no node
+    was asked for ideas, because the user added them all, the record does not name their nodes."""
     tasks = [
         (node_id, idea.path)
         for node_id, idea in rounds.tasks(manifest, record.frontier or frontier, record.depth)
@@ -115,8 +115,8 @@ def _queue(
 
 
 def _left_over(manifest: Manifest, record: DepthRecord) -> Iterator[Finding]:
-    """Which ideas of earlier depths were offered again. Texts are not read here, so where a ban
-    names a pattern, it is not known which of them it left out."""
+    """Check which leftovers were offered again. Idea texts are not read here, so a run with a
+    banned pattern is not checked."""
     if steering.banned_patterns(applied(manifest.steering)):
         return
     depth, by_hand = record.depth, injected(applied(manifest.steering))
@@ -130,7 +130,7 @@ def _left_over(manifest: Manifest, record: DepthRecord) -> Iterator[Finding]:
             for idea in each.ideas
             if idea.depth == depth and (each.node_id < node_id or idea.path in by_hand)
         }
-        expected = left_over.by_depth(manifest, lineage, depth, tried, taken)
+        expected = leftovers.for_depth(manifest, lineage, depth, tried, taken)
         chosen = [i for i in lineage[0].ideas if i.depth == depth and i.path not in by_hand]
         if chosen:
             yield from compare_left_over(f"depth {depth}", node_id, chosen, expected)
@@ -139,8 +139,8 @@ def _left_over(manifest: Manifest, record: DepthRecord) -> Iterator[Finding]:
 def compare_left_over(
     owner: str, node_id: str, chosen: list[IdeaRecord], expected: list[IdeaRecord]
 ) -> Iterator[Finding]:
-    """The ideas of one expansion begin with what was left over, as far as there was room."""
-    recorded = [left_over.source_of(idea) for idea in chosen]
+    """Check that the ideas of one expansion begin with the leftovers, as far as there was room."""
+    recorded = [leftovers.source_of(idea) for idea in chosen]
     offered: list[str | None] = [idea.path for idea in expected[: len(chosen)]]
     rest: list[str | None] = [None] * (len(chosen) - len(offered))
     if recorded != offered + rest:
@@ -149,7 +149,7 @@ def compare_left_over(
 
 
 def _found_no_ideas(manifest: Manifest, record: DepthRecord) -> bool:
-    """The frontier was expanded, gave nothing, and the run says that it ended there."""
+    """Return whether the frontier had no ideas and the run ended there."""
     nodes = [manifest.nodes[node_id] for node_id in record.frontier]
     expanded = all(node.expanded_for_depth == record.depth for node in nodes)
     empty = not any(idea.depth == record.depth for node in nodes for idea in node.ideas)
@@ -160,7 +160,7 @@ def _select(
     manifest: Manifest, rules: Rules, record: DepthRecord, evaluations: list[Evaluation]
 ) -> beam.Selection:
     earlier = (node for node in manifest.nodes.values() if node.depth < record.depth)
-    known = Known.of(earlier)
+    known = KnownCode.of(earlier)
     confirmations = None
     if manifest.confirm_configs:
         confirmations = {
@@ -182,7 +182,7 @@ def _with_node_ids(selection: beam.Selection, count: int) -> tuple[dict[str, Dec
 def compare_decisions(
     evaluations: list[Evaluation], decisions: dict[str, Decision]
 ) -> Iterator[Finding]:
-    """The recorded ones with those made again."""
+    """Compare the recorded decisions with the repeated ones."""
     for evaluation in evaluations:
         recorded, again = evaluation.decision, decisions[evaluation.eval_id]
         if recorded is None or recorded == again:
@@ -219,7 +219,7 @@ def _gate(decision: Decision) -> str:
 
 
 def _stop_reason(rules: Rules, done: Round) -> StopReason | None:
-    """Written out again on purpose: a check that calls what it checks finds nothing."""
+    """Return the stop reason, written independently of the checked code on purpose."""
     limit = rules.max_total_idea_evals
     if limit is not None and done.evaluations >= limit:
         return "max_total_idea_evals"

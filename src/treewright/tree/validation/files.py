@@ -1,4 +1,4 @@
-"""Are the files there that the manifest names, inside the run, and unchanged?"""
+"""The files of a run: present, inside the run directory, and unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from treewright.tree.validation.nodes import last_turn, turn_of
 
 
 def check_paths(subject: Subject) -> Iterator[Finding]:
-    """Every path stays inside the run directory, and what should exist does."""
+    """Check that every path stays inside the run directory and that required files exist."""
     seen: set[tuple[str, str]] = set()
     for owner, path, needed in _named_paths(subject):
         if (owner, path) in seen:
@@ -30,7 +30,8 @@ def check_paths(subject: Subject) -> Iterator[Finding]:
 
 
 def stays_inside(run_dir: Path, path: str) -> bool:
-    """Relative, without `..`, and not through a symbolic link that leads outside."""
+    """Return whether a path is relative, without `..`, and not through a symbolic link to the
+    outside."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:
         return False
@@ -38,7 +39,7 @@ def stays_inside(run_dir: Path, path: str) -> bool:
 
 
 def _named_paths(subject: Subject) -> Iterator[tuple[str, str, bool]]:
-    """(id, path, whether it must exist by now)."""
+    """Yield id, path, and whether the file must exist by now."""
     manifest = subject.manifest
     yield "run", manifest.root_baseline_csv_path, True
     for node in manifest.nodes.values():
@@ -80,13 +81,13 @@ def _paths_of_evaluation(evaluation: Evaluation) -> Iterator[tuple[str, str, boo
 
 
 def was_evaluated(evaluation: Evaluation) -> bool:
-    """Whether the evaluator itself ended it; one that was lost with its worker left no files."""
+    """Return whether the evaluator itself ended it; one lost with its worker left no files."""
     return evaluation.status in ("completed", "failed") and evaluation.parent_relative is not None
 
 
 def check_artifacts(subject: Subject) -> Iterator[Finding]:
-    """Artifacts are under artifacts/ and have the recorded size and sha256. Each file is
-    hashed once, however many records name it."""
+    """Check that artifacts are under artifacts/ and have the recorded size and sha256. Each file
+    is hashed once, even if several records name it."""
     known: dict[str, tuple[int, str]] = {}
     for owner, artifact in _artifacts(subject):
         pure = PurePosixPath(artifact.path)
@@ -128,7 +129,7 @@ def _artifacts(subject: Subject) -> Iterator[tuple[str, Artifact]]:
 
 
 def check_ideas(subject: Subject) -> Iterator[Finding]:
-    """Idea files are unchanged, and their dedupe keys are those of their texts."""
+    """Check that idea files are unchanged and that their dedupe keys belong to their texts."""
     for node in subject.manifest.nodes.values():
         for idea in node.ideas:
             path = subject.run_dir / idea.path
@@ -147,8 +148,8 @@ def check_ideas(subject: Subject) -> Iterator[Finding]:
 
 
 def check_context(subject: Subject) -> Iterator[Finding]:
-    """What a generator was shown is exactly what the lineage had when a node was expanded. Of
-    two nodes of a round that are both expanded the elder is first."""
+    """Check that a generator got exactly the files that the lineage had when the node was
+    expanded. Of two nodes expanded in one round the older comes first."""
     manifest = subject.manifest
     by_hand = set(injected(applied(manifest.steering)))
     for node in manifest.nodes.values():

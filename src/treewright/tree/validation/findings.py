@@ -1,4 +1,4 @@
-"""A finding is data: a stable code, what it is about, and one line that says what is wrong."""
+"""Findings: a stable code, the id or path it concerns, and a line with the problem."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from treewright.tree.records.model import Manifest
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`subject` is an id or a path of the run; docs/validation.md lists the codes."""
+    """A problem of a run. `subject` is an id or a path of the run; docs/validation.md lists the
+    codes."""
 
     code: str
     subject: str
@@ -20,7 +21,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a check looks at."""
+    """The run that a check examines."""
 
     run_dir: Path
     repo: Path

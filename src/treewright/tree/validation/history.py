@@ -1,4 +1,4 @@
-"""Is manifest.json whole, and is it what events.jsonl adds up to?"""
+"""The history of a run: manifest.json is complete and is the state that events.jsonl gives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from treewright.tree.records import layout, state, store
 from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
 from treewright.tree.validation.findings import Finding
 
-_LARGEST = 1 << 31  # as for whoever goes on with it
+_LARGEST = 1 << 31  # the limit of the store
 
 _events = jsontext.decoder(ev.Event)
 
@@ -26,14 +26,15 @@ class _Version(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The state to check further, if there is one, and what was wrong on the way to it."""
+    """The state to check further, if there is one, and the findings on the way to it."""
 
     manifest: Manifest | None
     findings: list[Finding]
 
 
 def read_history(run_dir: Path) -> History:
-    """The state that readers of the run see; if they see none, what can be had of it."""
+    """Return the state that readers of the run get; if they get none, the best state that can be
+    rebuilt."""
     snapshot, findings = _snapshot(run_dir / layout.MANIFEST)
     offset = snapshot.snapshot.journal_offset if snapshot is not None else None
     at_snapshot, now, problem = _rebuild(run_dir / layout.EVENTS, offset)
@@ -72,7 +73,8 @@ def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
 
 
 def _rebuild(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest | None, str | None]:
-    """The state at `offset`, the state at the end, and what stopped the reading if anything."""
+    """Return the state at `offset`, the state at the end, and the problem that stopped the
+    reading."""
     manifest: Manifest | None = None
     at_offset: Manifest | None = None
     taken = False
@@ -102,7 +104,7 @@ def _comparable(manifest: Manifest) -> bytes:
 
 
 def _differences(snapshot: Manifest, replayed: Manifest | None) -> list[Finding]:
-    """Names the parts that differ, down to the record."""
+    """Return a finding for each part that differs, down to the record."""
     if replayed is not None and _comparable(snapshot) == _comparable(replayed):
         return []
     here = msgspec.to_builtins(snapshot)

@@ -1,4 +1,4 @@
-"""Every comparison and confirmation made again from the CSV files, to the last bit."""
+"""Comparisons and confirmations, recomputed from the CSV files to the last bit."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from treewright.tree.validation.findings import Finding, Subject
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The evaluations with recomputed scores and confirmations, and how they differed."""
+    """The evaluations with recomputed scores and confirmations, and their differences."""
 
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
 
 def measure_again(subject: Subject) -> Measured:
-    """Recomputes every evaluation that has an outcome."""
+    """Recompute every evaluation that has an outcome."""
     measured = Measured()
     root = _bytes(subject, subject.manifest.root_baseline_csv_path)
     expected = expected_ids(subject.manifest, subject.config, root)
@@ -70,7 +70,7 @@ def _scores(
 
 
 def _bytes(subject: Subject, path: str) -> bytes | None:
-    """The file's bytes; None if it cannot be had, which `files` reports."""
+    """Return the bytes of a file; None if it cannot be read, which `files` reports."""
     try:
         return untrusted.read(subject.run_dir / path, untrusted.LARGEST_RESULTS)
     except OSError:
@@ -100,7 +100,7 @@ def _differing(recorded: msgspec.Struct | None, again: msgspec.Struct | None) ->
 def _summary_findings(
     subject: Subject, evaluation: Evaluation, parent: Comparison | None, root: Comparison | None
 ) -> Iterator[Finding]:
-    """summary.json is what people and generators read; it must say the same."""
+    """Check summary.json, which people and generators read: it must agree."""
     if parent is None or root is None:
         return
     document = summary.read(subject.run_dir / layout.summary(evaluation.experiment_dir))
@@ -122,13 +122,13 @@ def _summary_findings(
 
 
 class _Failed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands in the place of a comparison that was not made."""
+    """The entry of a comparison that was not made."""
 
     recommendation: Recommendation
 
 
 def _differs(written: object, expected: msgspec.Struct) -> bool:
-    """Compared as records, not as text."""
+    """Return whether two entries differ, compared as records rather than as text."""
     try:
         return msgspec.convert(written, type=type(expected)) != expected
     except msgspec.ValidationError:
@@ -136,7 +136,7 @@ def _differs(written: object, expected: msgspec.Struct) -> bool:
 
 
 def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
-    """Needs a confirmation to be recorded; uses of it only which files it rests on."""
+    """Recompute a recorded confirmation; only the names of its files are taken from the record."""
     recorded = evaluation.confirmation
     assert recorded is not None
     manifest = subject.manifest

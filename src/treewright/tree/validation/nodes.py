@@ -1,10 +1,10 @@
-"""Do the nodes say where they came from, and their ideas when they were chosen?"""
+"""The nodes of a run and their ideas: origin, order and repetitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from treewright.tree.deciding import left_over
+from treewright.tree.deciding import leftovers
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
 from treewright.tree.records.model import (
@@ -19,17 +19,17 @@ from treewright.tree.validation.findings import Finding, Subject
 
 
 def turn_of(idea: IdeaRecord) -> int:
-    """When it was chosen: the round, or the number of the expansion."""
+    """Return when an idea was chosen: the round, or the number of the expansion."""
     return idea.expansion if isinstance(idea.expansion, int) else idea.depth
 
 
 def last_turn(node: Node) -> int | None:
-    """When the node was last expanded."""
+    """Return when the node was last expanded."""
     return node.expansion if isinstance(node.expansion, int) else node.expanded_for_depth
 
 
 def check_nodes(subject: Subject) -> Iterator[Finding]:
-    """Each node is what the evaluation that it came from says."""
+    """Check that each node agrees with the evaluation that it came from."""
     manifest = subject.manifest
     first = _first_tried(manifest)
     for node in manifest.nodes.values():
@@ -117,7 +117,7 @@ def _expansion_problems(node: Node, manifest: Manifest, first: dict[str, str]) -
 
 
 def _is_offered(manifest: Manifest, node: Node, idea: IdeaRecord, source: str) -> bool:
-    """Whether the idea repeats an older one of the node or of an ancestor."""
+    """Return whether the idea repeats an older one of the node or of an ancestor."""
     return any(
         (each.path, each.sha256, each.key) == (source, idea.sha256, idea.key)
         and turn_of(each) < turn_of(idea)
@@ -127,7 +127,7 @@ def _is_offered(manifest: Manifest, node: Node, idea: IdeaRecord, source: str) -
 
 
 def _first_tried(manifest: Manifest) -> dict[str, str]:
-    """With scope `global`: the key of every idea -> the file that had it first."""
+    """Return, for scope `global`, the key of every idea and the first file with it."""
     if manifest.dedupe_scope != "global":
         return {}
     chosen = [
@@ -142,7 +142,8 @@ def _first_tried(manifest: Manifest) -> dict[str, str]:
 
 
 def _duplicates(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterator[str]:
-    """The same idea twice where the scope forbids it. Of two nodes the younger is at fault."""
+    """Yield ideas that occur twice although the scope forbids it. Of two nodes the younger is
+    wrong."""
     dedupe = node.dedupe or Dedupe(manifest.dedupe_scope)
     if dedupe.scope != manifest.dedupe_scope:
         yield f"its dedupe scope is {dedupe.scope}, the run's {manifest.dedupe_scope}"
@@ -151,7 +152,7 @@ def _duplicates(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterat
     seen = {idea.key: idea for idea in sorted(tried, key=turn_of, reverse=True)}
     again = brought_back(applied(manifest.steering))
     for idea in node.ideas:
-        source = left_over.source_of(idea)
+        source = leftovers.source_of(idea)
         if source is not None and not _is_offered(manifest, node, idea, source):
             yield f"{idea.path} is not {source} of the node or an ancestor"
         if idea.path in again or source is not None:

@@ -1,4 +1,4 @@
-"""VALIDATION_REPORT.md: what was checked, what was found, what to do."""
+"""VALIDATION_REPORT.md: the checks, the findings and advice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from treewright.tree.validation.history import read_history
 
 
 def write_report(run_dir: Path, findings: list[Finding]) -> Path:
-    """Writes the report of what `validate` found."""
+    """Write the report about the findings of `validate`."""
     path = run_dir / layout.VALIDATION
     atomic.write_text(path, render(run_dir.name, read_history(run_dir).manifest, findings))
     return path

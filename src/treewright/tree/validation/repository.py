@@ -1,4 +1,4 @@
-"""Are promoted commits in the repository, pinned, checked out, and free of cheats?"""
+"""The promoted commits: present, pinned, checked out, and without forbidden changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from treewright.tree.validation.findings import Finding, Subject
 
 
 def check_commits(subject: Subject) -> Iterator[Finding]:
-    """Every node's commit exists with the recorded tree, on its ref, over its parent."""
+    """Check that every node's commit exists with the recorded tree, on its ref, over its parent."""
     refs = branches(subject)
     pairs: dict[str, tuple[str, str]] = {}
     trees = Worktrees(subject.repo, subject.run_dir, subject.manifest.tree_run_id)
@@ -63,7 +63,7 @@ def check_commits(subject: Subject) -> Iterator[Finding]:
 class _Made:
     tree: str
     parent: str
-    """The first one; nothing where there is none, or it is not there."""
+    """The first parent of the commit; empty if it has none or is missing."""
 
 
 def _descends(subject: Subject, node: Node, parent: Node) -> bool:
@@ -72,7 +72,7 @@ def _descends(subject: Subject, node: Node, parent: Node) -> bool:
 
 
 def _commits(subject: Subject) -> dict[str, _Made]:
-    """The nodes' commits that are there. One call, however many nodes."""
+    """Return the commits of nodes that exist, with one call of git."""
     commits = sorted({node.commit for node in subject.manifest.nodes.values()})
     asked = "".join(f"{name}^{{commit}}\n{name}^{{tree}}\n{name}^1\n" for name in commits)
     answers = iter(git(subject.repo, "cat-file", "--batch-check", stdin=asked).splitlines())
@@ -86,12 +86,12 @@ def _commits(subject: Subject) -> dict[str, _Made]:
 
 
 def branches(subject: Subject) -> dict[str, str]:
-    """Every branch of this run and its commit."""
+    """Return every branch of this run and its commit."""
     return git_refs.refs_below(subject.repo, layout.branches(subject.manifest.tree_run_id))
 
 
 def check_worktrees(subject: Subject) -> Iterator[Finding]:
-    """Every node is checked out, at its commit, without a change."""
+    """Check that every node is checked out at its commit without a change."""
     for node in subject.manifest.nodes.values():
         name = node.node_id
         place = layout.worktree(name)

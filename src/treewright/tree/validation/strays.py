@@ -1,4 +1,4 @@
-"""Is there anything of this run that no record accounts for?"""
+"""Strays: directories, branches and worktrees of a run that no record names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORKTREE = "worktree "
 
 
 def check_directories(subject: Subject) -> Iterator[Finding]:
-    """Directories under wt/, eval/, node_ideas/ and cand/ belong to a record."""
+    """Check that directories under wt/, eval/, node_ideas/ and cand/ belong to a record."""
     manifest = subject.manifest
     nodes = set(manifest.nodes)
     heldout = {layout.heldout(node_id) for node_id in nodes}
@@ -32,7 +32,8 @@ def check_directories(subject: Subject) -> Iterator[Finding]:
 
 
 def check_git_strays(subject: Subject) -> Iterator[Finding]:
-    """Branches and worktrees of this run belong to a node or to a candidate that may have one."""
+    """Check that branches and worktrees of this run belong to a node or to a candidate that may
+    have one."""
     manifest = subject.manifest
     prefix = layout.branches(manifest.tree_run_id)
     candidates = _candidates(subject)
@@ -53,8 +54,8 @@ def check_git_strays(subject: Subject) -> Iterator[Finding]:
 
 
 def _candidates(subject: Subject) -> set[str]:
-    """Those that may have a worktree: undecided ones, and, since --keep-rejected-worktrees
-    may have been given, rejected ones. A promoted one has become a node."""
+    """Return the candidates that may have a worktree: undecided ones, and rejected ones, because
+    --keep-rejected-worktrees may have been given. A promoted one has become a node."""
     return {
         evaluation.eval_id
         for evaluation in subject.manifest.evaluations.values()
@@ -63,14 +64,15 @@ def _candidates(subject: Subject) -> set[str]:
 
 
 def _may_have_branch(subject: Subject, eval_id: str) -> bool:
-    """Beside its worktree; without one before the decision, if another machine evaluated it."""
+    """Return whether a candidate may have a branch: with a worktree, or before its decision, since
+    another machine may have evaluated it."""
     if subject.manifest.evaluations[eval_id].decision is None:
         return True
     return (subject.run_dir / layout.CANDIDATES / eval_id / ".git").exists()
 
 
 def _registered(subject: Subject) -> list[Path]:
-    """git's worktrees inside this run directory."""
+    """Return git's worktrees inside this run directory."""
     run_dir = subject.run_dir.resolve()
     listed = git(subject.repo, "worktree", "list", "--porcelain").splitlines()
     paths = [Path(line[len(_WORKTREE) :]) for line in listed if line.startswith(_WORKTREE)]

@@ -1,4 +1,6 @@
-"""Do the records refer to each other soundly? All other checks rely on this one."""
+"""The structure of the records: they refer to each other soundly. All other checks rely on this
+one.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from treewright.tree.validation.findings import Finding
 
 
 def check_structure(manifest: Manifest) -> Iterator[Finding]:
-    """Ids are dense and in order, every reference leads somewhere, parents come first."""
+    """Check that ids are dense and in order, every reference leads to a record, and parents come
+    first."""
     yield from _ids(manifest)
     yield from _references(manifest)
 

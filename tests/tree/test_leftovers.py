@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.toy import ToyRepository
-from treewright.tree.deciding.left_over import source_of
+from treewright.tree.deciding.leftovers import source_of
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Manifest
 from treewright.tree.run.creation import Shape

@@ -1,7 +1,7 @@
-"""What steering means for a search without a barrier: whose turn it is, and which idea. Pure.
+"""Nodes and ideas that the user asked for, in a search by policy. Pure.
 
-A policy chooses a node. Somebody may have said which node comes next, which ideas come first, and
-which are not to be tried at all.
+The policy chooses a node. The user can name the node that comes next, ideas that come first, and
+ideas that must not be tried.
 """
 
 from __future__ import annotations
@@ -17,45 +17,45 @@ from treewright.tree.records.steering import Steering, applied
 Growth = Literal["grows", "later", "never"]
 
 
-class Turns:
-    """Nodes whose turn it is by somebody's word, before any that the policy chooses."""
+class NodeRequests:
+    """Nodes that the user asked for, before any that the policy chooses."""
 
     def __init__(self) -> None:
         self._next: deque[tuple[str, int]] = deque()
 
     @classmethod
-    def of(cls, manifest: Manifest) -> Turns:
-        """Those that are left of a run's records."""
-        turns, records = cls(), deque(applied(manifest.steering))
+    def of(cls, manifest: Manifest) -> NodeRequests:
+        """Return the requests of a run's records that are not fulfilled yet."""
+        requests, records = cls(), deque(applied(manifest.steering))
         for number, evaluation in enumerate(manifest.evaluations.values(), start=1):
             while records and records[0].evaluations < number:
-                turns.add(records.popleft())
-            turns.take(evaluation.parent_node_id)
+                requests.add(records.popleft())
+            requests.use(evaluation.parent_node_id)
         for record in records:
-            turns.add(record)
-        return turns
+            requests.add(record)
+        return requests
 
     def add(self, record: Steering) -> None:
         command = record.command
         if record.node_id is None or (command.action != "boost" and record.idea_path is None):
             return
-        turn = (record.node_id, command.times)
+        request = (record.node_id, command.times)
         if command.first:
-            self._next.appendleft(turn)
+            self._next.appendleft(request)
         else:
-            self._next.append(turn)
+            self._next.append(request)
 
-    def whose(self, state: Callable[[str], Growth]) -> str | None:
-        """The node whose turn it is. One that takes no further idea has lost its turn; one whose
-        outcome no choice may know yet waits for it."""
+    def next_node(self, state: Callable[[str], Growth]) -> str | None:
+        """Return the requested node that comes next. A node that takes no further idea loses its
+        request; one with an outcome that no choice may know yet waits."""
         while self._next and state(self._next[0][0]) == "never":
             self._next.popleft()
         if self._next and state(self._next[0][0]) == "grows":
             return self._next[0][0]
         return None
 
-    def take(self, node_id: str) -> None:
-        """A choice was made for that node."""
+    def use(self, node_id: str) -> None:
+        """Count a choice of this node against its request."""
         for place, (name, times) in enumerate(self._next):
             if name == node_id:
                 self._next[place] = (name, times - 1)
@@ -65,17 +65,17 @@ class Turns:
 
 
 def growth(tree: Tree, number: int) -> Growth:
-    """Whether the node of that choice can take a further one, as far as the tree knows."""
+    """Return whether the node of a choice can take another child, as far as the tree knows."""
     branch = tree.branches[number]
     if branch.status is Status.PENDING or number in tree.suspended:
         return "later"
     return "grows" if tree.can_grow(branch) else "never"
 
 
-def next_idea(
+def choose_next_idea(
     node: Node, tried: Collection[str], by_hand: Sequence[str], banned: Collection[str]
 ) -> IdeaRecord | None:
-    """The idea of a node that is tried next: those added by hand first, none that is banned."""
+    """Return the idea of a node that is tried next: the user's first, none that is banned."""
     there = {idea.path: idea for idea in node.ideas if idea.path not in (*tried, *banned)}
     own = [there[path] for path in by_hand if path in there]
     return next(iter([*own, *there.values()]), None)

@@ -1,12 +1,13 @@
-"""Ideas that a node did not get to: they were chosen for it, and no evaluation has tried them.
+"""Leftover ideas: they were chosen for a node, and no evaluation has tried them.
 
-They are offered to its children before new ideas are generated. By depth these are ideas that the
-budget or a stop left without an evaluation, and the node itself is offered them too when it is
-expanded again. Without a barrier they are the ideas that the node still waits to try.
+Leftovers are offered to the node's children before new ideas are generated. In beam search they
+are ideas that the budget or a stop left without an evaluation, and the node itself gets them too
+when it is expanded again. In a search by policy they are the ideas that the node still waits to
+try.
 
 With the dedupe scope `none` nothing is offered, because every source may propose an idea again.
-With `global` and without a barrier nothing is offered either: an idea is tried once in the run, and
-its node may still get to it. Pure.
+With `global`, a search by policy offers nothing either: an idea is tried once in the run, and its
+own node may still try it. Pure.
 """
 
 from __future__ import annotations
@@ -15,20 +16,27 @@ from collections.abc import Collection, Iterable
 
 from treewright.tree.records.model import IdeaRecord, Manifest, Node
 
-LEFT_OVER = "left over: "
-"""The origin of an idea that was offered so; the path of the idea that it repeats follows."""
+LEFTOVER = "left over: "
+"""The origin of an offered leftover; the path of the idea that it repeats follows."""
 
 
 def source_of(idea: IdeaRecord) -> str | None:
-    """Return the path of the idea that this one repeats; None if it is no left-over."""
-    return idea.origin.removeprefix(LEFT_OVER) if idea.origin.startswith(LEFT_OVER) else None
+    """Return the path of the idea that this one repeats; None if it is no leftover."""
+    return idea.origin.removeprefix(LEFTOVER) if idea.origin.startswith(LEFTOVER) else None
 
 
-def by_depth(
+def for_depth(
     manifest: Manifest, lineage: list[Node], depth: int, tried: Collection[str], taken: set[str]
 ) -> list[IdeaRecord]:
-    """Return what a node is offered in a depth; `taken` are the keys of ideas that are tried in
-    this depth anyway, where the scope forbids to try them twice."""
+    """Return the leftovers for a node in a depth of beam search.
+
+    Args:
+        manifest: The run.
+        lineage: The node and its ancestors.
+        depth: The depth.
+        tried: The paths of ideas that earlier depths evaluated.
+        taken: The keys of ideas of this depth that the scope forbids to try twice.
+    """
     if manifest.dedupe_scope == "none":
         return []
     if manifest.dedupe_scope == "global":
@@ -37,10 +45,10 @@ def by_depth(
     return _untried(ideas, tried, taken | _keys(lineage, tried))
 
 
-def without_barrier(
+def for_expansion(
     manifest: Manifest, lineage: list[Node], expansion: int, tried: Collection[str]
 ) -> list[IdeaRecord]:
-    """Return what a node is offered in the expansion of that number."""
+    """Return the leftovers for a node in the expansion of that number, in a search by policy."""
     if manifest.dedupe_scope != "node_plus_ancestors":
         return []
     node, *above = lineage

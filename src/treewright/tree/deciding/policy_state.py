@@ -1,9 +1,8 @@
-"""Deciding without a barrier: each evaluation by itself, in the order of choosing or of arrival.
+"""The state of a search by policy: choices, outcomes and fates, in the order of settling.
 
-The gate against the parent, the check for code that is a node already, and the held-out
-confirmation are those of beam search; there is no beam, so what passes becomes a node. What
-came of it is told to the search policy through a `Sequencer`. Pure: rebuilt from the records
-whenever a run is opened, and once more to validate it.
+Gate, duplicate check and confirmation are those of beam search. There is no beam: every candidate
+that passes becomes a node. Each outcome is told to the policy through a `Sequencer`. Pure: the
+state is rebuilt from the records when a run is opened, and again to validate it.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from treewright.search.sequencer import Outcome, Sequencer
 from treewright.search.tree import Node as SearchNode
 from treewright.search.tree import Tree
 from treewright.tree.deciding import gate
+from treewright.tree.deciding.duplicates import KnownCode
 from treewright.tree.deciding.rounds import rules_after
-from treewright.tree.deciding.sameness import Known
 from treewright.tree.records.model import (
     Decision,
     Evaluation,
@@ -32,18 +31,19 @@ from treewright.tree.records.model import (
 from treewright.tree.records.steering import Steering, applied, banned_nodes, until
 
 
-def number_of(eval_id: str) -> int:
-    """Of the choice that an evaluation is."""
+def choice_number(eval_id: str) -> int:
+    """Return the number of the choice that an evaluation is."""
     return int(eval_id.removeprefix("e"))
 
 
-def count(value: object) -> int:
-    """A counter that records of beam search do not have."""
+def counter(value: object) -> int:
+    """Return a counter of the records; 0 where the record has none."""
     return value if isinstance(value, int) else 0
 
 
 def make_sequencer(steady: SteadySearch, seed: int) -> Sequencer:
-    """Before the first choice. The root's value is 0: values are root-relative scores."""
+    """Return the sequencer before the first choice. The root's value is 0, because values are
+    scores relative to the root."""
     root = SearchNode(0, None, score=0.0)
     return Sequencer(
         Tree(root, branching=steady.branching),
@@ -55,43 +55,50 @@ def make_sequencer(steady: SteadySearch, seed: int) -> Sequencer:
 
 
 @dataclass(slots=True)
-class Standing:
-    """Where a search stands: what was chosen and settled, which code and results are nodes.
+class PolicyState:
+    """The choices and outcomes of a search so far.
 
-    `nodes` says which node a choice became.
+    Attributes:
+        sequencer: The tree and the policy.
+        max_depth: The last depth of nodes that may grow.
+        confirms: Whether candidates are confirmed on held-out configs.
+        known: The code and the results that are nodes.
+        nodes: The node that each choice became.
+        settled: The number of settled outcomes.
     """
 
     sequencer: Sequencer
     max_depth: int
     confirms: bool
-    known: Known = field(default_factory=Known)
+    known: KnownCode = field(default_factory=KnownCode)
     nodes: dict[int, str] = field(default_factory=dict)
     settled: int = 0
 
     @classmethod
-    def beginning(cls, manifest: Manifest, steady: SteadySearch, max_depth: int) -> Standing:
+    def beginning(cls, manifest: Manifest, steady: SteadySearch, max_depth: int) -> PolicyState:
         root = next(node for node in manifest.nodes.values() if node.parent_node_id is None)
         return cls(
             make_sequencer(steady, manifest.seed),
             max_depth,
             bool(manifest.confirm_configs),
-            Known.of([root]),
+            KnownCode.of([root]),
             {0: root.node_id},
         )
 
     def needs_confirmation(self, evaluation: Evaluation) -> bool:
-        """What passes the gate is swept on held-out configs; not if its choice could know that
-        it is a node already. So it does not depend on who was quicker."""
+        """Return whether a candidate is swept on the held-out configs: it passes the gate, and its
+        choice could not know that the same code was a node. So the answer does not depend on
+        timing."""
         if (
             not self.confirms
             or not gate.decide(evaluation.parent_relative, evaluation.error).passed
         ):
             return False
         became = self.known.became(evaluation)
-        return became is None or became > count(evaluation.seen)
+        return became is None or became > counter(evaluation.seen)
 
     def decide(self, evaluation: Evaluation) -> Decision:
-        """The fate of an evaluation whose turn it is; a promoted one has no node yet."""
+        """Return the decision about an evaluation; a promoted one has no node yet."""
         passed = gate.decide(evaluation.parent_relative, evaluation.error)
         return Decision(fate=self._fate(evaluation, passed.passed), gate=passed)
 
@@ -109,9 +116,9 @@ class Standing:
         return "promoted"
 
     def settle(self, evaluation: Evaluation, decision: Decision) -> None:
-        """A decided evaluation becomes known, at the place after those before it."""
+        """Add a decided evaluation as the next outcome."""
         self.settled += 1
-        number = number_of(evaluation.eval_id)
+        number = choice_number(evaluation.eval_id)
         if decision.promoted_to_node_id is not None:
             self.nodes[number] = decision.promoted_to_node_id
             self.known.add(evaluation, self.settled)
@@ -129,10 +136,10 @@ class Standing:
         return Outcome(node, expandable=promoted and evaluation.depth < self.max_depth)
 
 
-def exhausted_now(
+def exhausted_nodes(
     manifest: Manifest, steady: SteadySearch, change: Steering | None = None
 ) -> list[Exhausted]:
-    """Nodes found without ideas that nobody has reopened since; after a change, or after all."""
+    """Return the nodes found without ideas that no command has reopened, after a change or now."""
     records, found = applied(manifest.steering), steady.exhausted
     if change is not None:
         records, found = until(records, change), found[: change.exhausted]
@@ -143,73 +150,78 @@ def exhausted_now(
     ]
 
 
-def growing(manifest: Manifest, steady: SteadySearch, max_depth: int) -> list[str]:
-    """The frontier of a search without a barrier, were `max_depth` the limit and every node
-    open that was found without ideas."""
+def nodes_with_room(manifest: Manifest, steady: SteadySearch, max_depth: int) -> list[str]:
+    """Return the nodes above `max_depth` that may take another idea."""
     return [
         node.node_id
         for node in manifest.nodes.values()
         if node.depth < max_depth
-        and (steady.branching is None or count(node.tried) < steady.branching)
+        and (steady.branching is None or counter(node.tried) < steady.branching)
     ]
 
 
-def rebuild(
+def rebuild_state(
     manifest: Manifest,
     steady: SteadySearch,
     evaluations: Iterable[Evaluation] | None = None,
     change: Steering | None = None,
-) -> Standing:
-    """The standing of a run, from its records; the policy is not asked. Of `evaluations` other
-    than the recorded, and as it was right after a change, to check a run."""
+) -> PolicyState:
+    """Return the state of a run from its records, without asking the policy.
+
+    Args:
+        manifest: The run.
+        steady: How it searches.
+        evaluations: Recomputed evaluations to use in place of the recorded ones.
+        change: Return the state right after this change.
+    """
     max_depth = manifest.max_depth
     if change is not None:
         max_depth = rules_after(manifest, change).max_depth
-    standing = Standing.beginning(manifest, steady, max_depth)
-    branches = {node_id: number for number, node_id in standing.nodes.items()}
+    state = PolicyState.beginning(manifest, steady, max_depth)
+    branches = {node_id: number for number, node_id in state.nodes.items()}
     evaluations = list(manifest.evaluations.values() if evaluations is None else evaluations)
     settled = sorted((e for e in evaluations if e.decision is not None), key=_place)
     if change is not None:
         evaluations, settled = evaluations[: change.evaluations], settled[: change.settled]
-    exhausted = exhausted_now(manifest, steady, change)
+    exhausted = exhausted_nodes(manifest, steady, change)
 
     def settle_up_to(seen: int) -> None:
-        while standing.settled < min(seen, len(settled)):
-            evaluation = settled[standing.settled]
+        while state.settled < min(seen, len(settled)):
+            evaluation = settled[state.settled]
             assert evaluation.decision is not None
-            standing.settle(evaluation, evaluation.decision)
+            state.settle(evaluation, evaluation.decision)
             if evaluation.decision.promoted_to_node_id is not None:
-                number = number_of(evaluation.eval_id)
+                number = choice_number(evaluation.eval_id)
                 branches[evaluation.decision.promoted_to_node_id] = number
 
     def exhaust_before(choice: int) -> None:
         while exhausted and exhausted[0].choice <= choice:
             found = exhausted.pop(0)
             settle_up_to(found.seen)
-            standing.sequencer.exhaust(branches[found.node_id], found.seen)
+            state.sequencer.exhaust(branches[found.node_id], found.seen)
 
     for number, evaluation in enumerate(evaluations, start=1):
         exhaust_before(number)
-        seen = count(evaluation.seen)
+        seen = counter(evaluation.seen)
         settle_up_to(seen)
-        standing.sequencer.take(Choice(branches[evaluation.parent_node_id]), seen)
+        state.sequencer.take(Choice(branches[evaluation.parent_node_id]), seen)
     exhaust_before(len(evaluations) + 1)
     settle_up_to(len(settled))
     records = applied(manifest.steering)
     for node_id in sorted(banned_nodes(records if change is None else until(records, change))):
-        standing.sequencer.exhaust(branches[node_id])
-    return standing
+        state.sequencer.exhaust(branches[node_id])
+    return state
 
 
 def _place(evaluation: Evaluation) -> int:
-    return count(evaluation.place)
+    return counter(evaluation.place)
 
 
 def stop_reason(manifest: Manifest, steady: SteadySearch) -> StopReason:
-    """Why a search ends that nothing more can be chosen in."""
+    """Return why a search ends in which no further choice is possible."""
     if Budget(manifest.max_total_idea_evals).evals_left(manifest.spent) == 0:
         return "max_total_idea_evals"
-    if exhausted_now(manifest, steady):
+    if exhausted_nodes(manifest, steady):
         return "no_new_ideas"
     if manifest.current_depth >= manifest.max_depth:
         return "max_depth_reached"

@@ -1,10 +1,10 @@
-"""Which candidates count once: those with the same code.
+"""Candidates that count once because their code is the same.
 
-A second node with the same code would only make the search look at the same thing twice. Two
-candidates have the same code if their git trees are equal. They are also taken to be the same if
-their results are equal, byte for byte, and either their code is equal after formatting, or the
-results have so many configs that different code would hardly agree on all of them. Equal results of
-few configs say nothing: two different ideas may gain the same.
+A second node with the same code would only make the search do the same work twice. Two candidates
+have the same code if their git trees are equal. They also count as the same if their results are
+equal, byte for byte, and either their code is equal after formatting, or the results have so large
+a number of configs that different code would hardly agree on all of them. Equal results of few
+configs prove nothing: two different ideas may gain the same.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from treewright.tree.records.model import Evaluation, Fate, Node
 
 MANY_CONFIGS = 8
-"""Equal results of this many configs are the same results, whatever the code."""
+"""Results that are equal in this many configs count as the same, even for different code."""
 _ANY_CODE = ""
 
 
 @dataclass(slots=True)
-class Known:
+class KnownCode:
     """Code and results of nodes.
 
     `trees` maps git trees, and `results` maps pairs of the results' sha256 and the code's digest,
@@ -31,7 +31,7 @@ class Known:
     results: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, nodes: Iterable[Node]) -> Known:
+    def of(cls, nodes: Iterable[Node]) -> KnownCode:
         known = cls()
         for node in nodes:
             known.trees[node.tree] = 0
@@ -60,8 +60,8 @@ class Known:
             code = evaluation.candidate_code or evaluation.eval_id
             self._add_results(evaluation.results_csv.sha256, code, outcome)
 
-    def copy(self) -> Known:
-        return Known(dict(self.trees), dict(self.results))
+    def copy(self) -> KnownCode:
+        return KnownCode(dict(self.trees), dict(self.results))
 
     def _add_results(self, sha256: str, code: str, outcome: int) -> None:
         for key in ((sha256, code), (sha256, _ANY_CODE)):
@@ -69,7 +69,7 @@ class Known:
 
 
 def _results_key(evaluation: Evaluation) -> tuple[str, str]:
-    """Return the key under which results that are the same would be known."""
+    """Return the key of a candidate's results, which equal candidates share."""
     sha256 = evaluation.results_csv.sha256 if evaluation.results_csv is not None else ""
     found = evaluation.root_relative
     if found is not None and found.rows_expected >= MANY_CONFIGS:
