@@ -30,6 +30,8 @@ from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
 SchedulerFactory = Callable[[OrchestratorConfig, Ledger, str], Scheduler]
+_WIDTH, _HEIGHT, _MARGIN = 640, 300, 48
+_STYLE = "text{font:12px sans-serif;fill:#333}.axis{stroke:#999}.curve{fill:none;stroke:#2a6;}"
 
 
 class BankResults(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,10 +179,6 @@ def _build_results(
         wasted_cpu_seconds=round(total(found, "wasted_cpu_seconds"), 3),
         throttled_seconds=round(scheduler.throttle.slept_seconds, 3),
     )
-
-
-_WIDTH, _HEIGHT, _MARGIN = 640, 300, 48
-_STYLE = "text{font:12px sans-serif;fill:#333}.axis{stroke:#999}.curve{fill:none;stroke:#2a6;}"
 
 
 def write_results(results: BankResults, ledger: Ledger, directory: Path) -> Path:

@@ -8,10 +8,11 @@ programs that read them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,6 +43,8 @@ from treewright.orchestrator.scheduling.bandit import ALPHA, PRIOR_SUCCESS, Arm
 from treewright.orchestrator.types import Goal, StrategyType
 from treewright.proving.learning import Lesson
 
+_MAX_BATCH = 512
+_Entry = tuple[Attempt, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 _LEARN = f"""
 INSERT INTO bandit (goal_class, strategy, success_rate, seconds, trials, successes)
 VALUES (?1, ?2, {1 - ALPHA} * {PRIOR_SUCCESS} + {ALPHA} * ?3, ?4, 1, ?3)
@@ -307,10 +310,6 @@ class Ledger:
             self._connection.execute(sql, values)
 
 
-_MAX_BATCH = 512
-_Entry = tuple[Attempt, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
-
-
 class LedgerWriter:
     """Records attempts from asyncio, in a thread.
 
@@ -359,22 +358,15 @@ class LedgerWriter:
             self._ledger.record([attempt for attempt, _, _ in batch])
         except Exception as error:
             failure = error
-        by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
         for _, loop, written in batch:
-            by_loop.setdefault(loop, []).append(written)
-        for loop, futures in by_loop.items():
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(_settle(futures, failure))
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and no task waits
+                loop.call_soon_threadsafe(_settle, written, failure)
 
 
-def _settle(futures: list[asyncio.Future[None]], failure: Exception | None) -> Callable[[], None]:
-    def settle() -> None:
-        for future in futures:
-            if future.done():
-                continue
-            if failure is None:
-                future.set_result(None)
-            else:
-                future.set_exception(failure)
-
-    return settle
+def _settle(written: asyncio.Future[None], failure: Exception | None) -> None:
+    if written.done():
+        return
+    if failure is None:
+        written.set_result(None)
+    else:
+        written.set_exception(failure)
