@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from treewright.lean.crew import Crew
 from treewright.lean.hosts.wasm.install import ensure_installed
+from treewright.lean.processes import LeanProcesses
 from treewright.proving import run as runs
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.prover import Prover
@@ -50,17 +50,24 @@ def main() -> None:
     settings = Settings(mode=options.mode, simulations=SIMULATIONS, step_timeout=20.0, cells=cells)
     counts: dict[str, int] = {}
     begun = time.process_time()
-    with tempfile.TemporaryDirectory() as place, Crew(ensure_installed()) as crew:
+    with tempfile.TemporaryDirectory() as place, LeanProcesses(ensure_installed()) as lean:
         session = None
         for name, target in cases(options.half):
-            lean = LeanRecord("wasm", "", "")
-            directory = runs.create(Path(place), None, target, settings, lean, None)
+            record = LeanRecord("wasm", "", "")
+            directory = runs.create(Path(place), None, target, settings, record, None)
             source = target.source if isinstance(target, FileTarget) else ""
             tactics = build_source(settings, definitions=defined_in(source))
             with runs.opened(directory) as run:
-                prover = Prover(run, crew.session, crew.replayer, tactics, first=session, keep=True)
+                prover = Prover(
+                    run,
+                    lean.new_session,
+                    lean.replayer,
+                    tactics,
+                    session=session,
+                    keeps_session=True,
+                )
                 (goal,) = prover.prove().goals
-                session = prover.first
+                session = prover.session
             counts[goal.status] = counts.get(goal.status, 0) + 1
             shown = goal.proof.splitlines()[0] if goal.proof else goal.detail
             print(f"{goal.status:9} {name:22} {shown}", flush=True)

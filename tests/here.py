@@ -22,10 +22,10 @@ import pytest
 from treewright import cli, lean, orchestrator, proving
 from treewright.cli.main import main
 from treewright.lean.hosts.wasm.home import LeanHome
-from treewright.lean.kept import Kept
 from treewright.lean.project.project import Project
 from treewright.lean.session import host_session
 from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.process import RestartedProcess
 from treewright.lean.verify import replayer as replaying
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
@@ -63,7 +63,7 @@ def _import_all() -> None:
 class LentProcess:
     """One that its borrower cannot end."""
 
-    def __init__(self, kept: Kept[Any]) -> None:
+    def __init__(self, kept: RestartedProcess[Any]) -> None:
         self._kept = kept
 
     def __getattr__(self, name: str) -> object:
@@ -78,7 +78,7 @@ def project_replayer(
 ) -> Replayer:
     """For a project, with the judge that is there: it knows no project, and reads no text."""
     made = Replayer(shared._home, axioms=axioms, project=project)
-    made.processes.judge = cast("Kept[Any]", LentProcess(shared.processes.judge))
+    made.processes.judge = cast("RestartedProcess[Any]", LentProcess(shared.processes.judge))
     return made
 
 

@@ -170,7 +170,7 @@ def test_what_a_killed_run_left_is_found_and_the_run_goes_on(
 
 def test_every_module_can_be_imported(tmp_path: Path) -> None:
     found = _script(tmp_path, _IMPORT_ALL).split()
-    assert {"treewright.cli.bg", "treewright.mcp_server.server", "treewright.lean.pool"} < set(
+    assert {"treewright.cli.bg", "treewright.mcp_server.server", "treewright.lean.processes"} < set(
         found
     )
 

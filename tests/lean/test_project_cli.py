@@ -11,7 +11,7 @@ import pytest
 
 from tests.here import Program
 from tests.lean.projects import BASIC, EVEN, small_project
-from treewright.lean import crew
+from treewright.lean import processes
 from treewright.lean.project import module_store
 from treewright.orchestrator.types import Goal
 from treewright.orchestrator.workers.lean_access import LeanAccess
@@ -49,7 +49,7 @@ def test_every_sorry_of_a_project_is_worked_on_in_order(
     )
     # A run whose project has changed is not continued, and no Lean is started to say so.
     (root / "Foo" / "Basic.lean").write_text(f"{BASIC}-- edited\n")
-    monkeypatch.setattr(crew, "Crew", None)
+    monkeypatch.setattr(processes, "LeanProcesses", None)
     again = treewright_here("prove", "--resume", file["run_id"], cwd=root)
     assert again.returncode == 2
     assert "Foo.Basic was edited since this run began" in again.stderr

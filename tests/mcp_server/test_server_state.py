@@ -14,6 +14,7 @@ import pytest
 from treewright.cellview.experiment.layout import EXPERIMENTS_DIR, PLAN
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR
+from treewright.lean import processes
 from treewright.lean.session.answers import ProofState
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.mcp_server import goal_store, premise_tools, run_tools, server_state, warm_lean
@@ -61,16 +62,16 @@ class Opening:
         return self.hosts[-1], None
 
 
-def test_a_bench_begins_anew_when_its_toolchain_or_a_package_was_changed(tmp_path: Path) -> None:
+def test_a_changed_toolchain_or_package_is_opened_again(tmp_path: Path) -> None:
     opening = Opening(tmp_path)
-    bench = LeanWorker(opening)
-    bench.refresh()
-    assert bench.host is opening.hosts[0]
-    bench.refresh()
-    assert bench.host is opening.hosts[0]
+    worker = LeanWorker(opening)
+    worker.renew_if_outdated()
+    assert worker.lean.host is opening.hosts[0]
+    worker.renew_if_outdated()
+    assert worker.lean.host is opening.hosts[0]
     opening.hosts[0].difference = "Dep.olean"
-    bench.refresh()
-    assert bench.host is opening.hosts[1]
+    worker.renew_if_outdated()
+    assert worker.lean.host is opening.hosts[1]
 
 
 def test_a_module_that_vanishes_while_builds_are_compared_is_none(tmp_path: Path) -> None:
@@ -78,12 +79,12 @@ def test_a_module_that_vanishes_while_builds_are_compared_is_none(tmp_path: Path
     compiled.mkdir(parents=True)
     (compiled / "Gone.olean").symlink_to("nowhere")
     opening = Opening(tmp_path)
-    bench = LeanWorker(opening)
-    assert bench.host is opening.hosts[0]
+    worker = LeanWorker(opening)
+    assert worker.lean.host is opening.hosts[0]
     (compiled / "Here.olean").touch()
     os.utime(compiled / "Here.olean", (1, 1))
-    bench.refresh()
-    assert bench.host is opening.hosts[1]
+    worker.renew_if_outdated()
+    assert worker.lean.host is opening.hosts[1]
 
 
 @pytest.mark.parametrize("axioms", [DEFAULT_AXIOMS, frozenset({"propext"})])
@@ -102,7 +103,7 @@ def test_a_place_begins_anew_after_a_verdict_that_was_stale(
             processes=SimpleNamespace(end_large=ended.append),
         )
 
-    monkeypatch.setattr(warm_lean, "Replayer", replayer)
+    monkeypatch.setattr(processes, "Replayer", replayer)
     there = WarmLean(opening)
     with there.judging(Call(1), axioms) as first:
         first.stale = True

@@ -84,8 +84,8 @@ def borrowed(lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch) -> Iterat
             pass
 
     asyncio.run(start())
-    assert lean_access._pool is not None
-    with lean_access._pool.session() as session:
+    assert lean_access._lean is not None
+    with lean_access._lean.session() as session:
         monkeypatch.setattr(choice, "open_session", lambda choice: Borrowed(session))
         yield
 

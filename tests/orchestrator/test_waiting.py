@@ -152,9 +152,9 @@ def test_waiting_for_a_session_is_recorded_as_such(lean_access: LeanAccess, ledg
             task = asyncio.create_task(
                 attempt(ledger, MicroWorker(lean_access), config, lean=lean_access)
             )
-            pool = lean_access._pool
-            assert pool is not None
-            while not pool.stats.waiting:
+            lean = lean_access._lean
+            assert lean is not None
+            while not lean.stats.waiting:
                 await asyncio.sleep(0)
             await asyncio.sleep(HELD)  # it waits, and so for at least this long
         return await task

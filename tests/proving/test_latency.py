@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.here import Program
-from treewright.lean.crew import Crew
 from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.session.answers import ProofState
 from treewright.lean.session.process import LeanProcess
 from treewright.lean.verify.replayer import Replayer
@@ -61,20 +61,21 @@ def test_the_replay_check_is_there_before_it_is_needed(
         started.append(self)
 
     monkeypatch.setattr(LeanProcess, "__init__", noted)
-    with Crew(home) as crew:
-        session = crew.session()
+    with LeanProcesses(home) as lean:
+        lean.start()
+        session = lean.new_session()
         assert isinstance(session.start("True"), ProofState)
-        for start in crew.replayer.processes.starts():
-            start()  # waits for the host that is being started, and starts no other
+        for start in lean.replayer.processes.starts():
+            start()  # waits for the process that is being started, and starts no other
         assert len(started) == 4
-        verdict = crew.replayer.theorem("True", "trivial")
+        verdict = lean.replayer.theorem("True", "trivial")
         assert verdict.proved, verdict
         assert len(started) == 4
         session.close()
     assert not any(process.alive for process in started)
 
 
-def test_closed_while_it_starts_a_crew_leaves_nothing_behind(
+def test_closing_processes_while_they_start_leaves_none_behind(
     home: LeanHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[LeanProcess] = []
@@ -85,5 +86,7 @@ def test_closed_while_it_starts_a_crew_leaves_nothing_behind(
         real(self, *arguments, **more)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(LeanProcess, "__init__", noted)
-    Crew(home).close()
+    lean = LeanProcesses(home)
+    lean.start()
+    lean.close()
     assert not any(process.alive for process in started)

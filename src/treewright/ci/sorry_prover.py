@@ -15,7 +15,7 @@ import msgspec
 
 from treewright.ci.findings import Attempt, Findings, OpenGoal, goal_text
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.crew import Crew
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.sorries import patch_of
 from treewright.proving.api import ProofService, Sources
 from treewright.proving.phases import Observer
@@ -31,7 +31,7 @@ _NOT_FOUND = "Lean did not find it again when it was to be tried"
 class Trier:
     """Tries what is new in a repository for `budget` seconds; runs are kept below `here`."""
 
-    crew: Crew
+    lean: LeanProcesses
     settings: Settings
     budget: float
     here: Path
@@ -52,7 +52,7 @@ class Trier:
         tried: list[Attempt] = []
         patch = ""
         self._service = ProofService(
-            self.crew.session, self.crew.replayer, self.crew.project, self.here, self.sources,
+            self.lean.new_session, self.lean.replayer, self.lean.project, self.here, self.sources,
             self.observer, self._over,
         )  # fmt: skip
         with self._service:

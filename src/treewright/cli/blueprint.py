@@ -60,8 +60,7 @@ def blueprint(
     import msgspec
 
     from treewright.lean.choice import find_project
-    from treewright.lean.session.host_session import HostSession
-    from treewright.lean.verify.replayer import Replayer
+    from treewright.lean.processes import LeanProcesses
     from treewright.orchestrator.blueprint import latex, sync
     from treewright.orchestrator.blueprint.sync import (
         inspect_declarations,
@@ -76,10 +75,8 @@ def blueprint(
     echo(f"{len(read.statements)} statements, {len(wanted)} declarations; {root}", err=True)
     host = open_lean(requested, sandbox, root)
     lake = project_for(host, root)
-    with (
-        HostSession(host, project=lake) as session,
-        Replayer(host, project=lake) as replayer,
-    ):
+    with LeanProcesses(host, lake) as lean:
+        session, replayer = lean.kept_session(), lean.replayer
         states, problems = inspect_declarations(session, replayer, root, wanted, timeout=timeout)
         states = with_ledger_proofs(states, session, replayer, root, ledger_path, timeout=timeout)
     assessment = sync.assess(read, states, proved_in_ledger(ledger_path, wanted), root)

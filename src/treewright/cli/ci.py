@@ -99,7 +99,7 @@ def _find_sorries(
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals
-    from treewright.lean.crew import Crew
+    from treewright.lean.processes import LeanProcesses
 
     if not change.files:
         return Findings(change.base, ()), "", False
@@ -109,9 +109,10 @@ def _find_sorries(
     if not findings.new or not given["budget"]:
         return findings, "", False
     axioms, project = frozenset(settings.axioms), project_at(change.directory)
-    with Crew(host, axioms=axioms, project=project) as crew, cancel_on_signals() as cancel:
+    with LeanProcesses(host, project, axioms=axioms) as lean, cancel_on_signals() as cancel:
+        lean.start()
         trier = Trier(
-            crew, settings, given["budget"], Path.cwd(), opened_source, narrator(sys.stderr),
+            lean, settings, given["budget"], Path.cwd(), opened_source, narrator(sys.stderr),
             cancel.is_set,
         )  # fmt: skip
         findings, patch = trier.prove(findings, change.repository)

@@ -315,9 +315,11 @@ def _open_engine(
     stack: contextlib.ExitStack,
     flags: dict[str, Any],
 ) -> ProofService:
-    from treewright.lean.crew import Crew
+    from treewright.lean.processes import LeanProcesses
 
-    crew = stack.enter_context(Crew(host, axioms=frozenset(settings.axioms), project=project))
+    axioms = frozenset(settings.axioms)
+    lean = stack.enter_context(LeanProcesses(host, project, axioms=axioms))
+    lean.start()
     # These modules are imported while Lean starts.
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
@@ -330,8 +332,8 @@ def _open_engine(
         echo(f"written into {path}", err=True)
 
     return ProofService(
-        crew.session,
-        crew.replayer,
+        lean.new_session,
+        lean.replayer,
         project,
         Path.cwd(),
         opened_source,

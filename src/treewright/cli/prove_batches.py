@@ -92,8 +92,7 @@ def run_experiment(flags: dict[str, Any]) -> None:
     from treewright.cellview.experiment.layout import EXPERIMENTS_DIR
     from treewright.cellview.experiment.plan import load
     from treewright.cellview.experiment.plan_prover import PlanProver
-    from treewright.lean.session.host_session import HostSession
-    from treewright.lean.verify.replayer import Replayer
+    from treewright.lean.processes import LeanProcesses
 
     plan = load(flags["experiment"])
     name = validate_run_id(flags.get("run_id") or plan.name)
@@ -101,8 +100,8 @@ def run_experiment(flags: dict[str, Any]) -> None:
     base = Path.cwd() / STATE_DIR / EXPERIMENTS_DIR
     hide_from_git(base)
     host = open_lean(flags.get("requested"), flags.get("sandbox"))
-    with Replayer(host) as replayer, cancel_on_signals() as cancel:
-        prover = PlanProver(plan, lambda: HostSession(host), replayer, cancel.is_set, force=force)
+    with LeanProcesses(host) as lean, cancel_on_signals() as cancel:
+        prover = PlanProver(plan, lean.new_session, lean.replayer, cancel.is_set, force=force)
         with contextlib.closing(prover):
             state = execution.run_experiment(plan, base / name, prover, _print_search, force=force)
     if flags.get("as_json"):

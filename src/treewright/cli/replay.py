@@ -31,8 +31,7 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
     from dataclasses import asdict
 
     from treewright.cli.prove_sources import opened_source
-    from treewright.lean.session.host_session import HostSession
-    from treewright.lean.verify.replayer import Replayer
+    from treewright.lean.processes import LeanProcesses
     from treewright.proving.replay import replay_live, replay_offline
     from treewright.proving.run import locate
     from treewright.proving.settings import read_run
@@ -48,13 +47,13 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
         else:
             axioms = frozenset(record.settings.axioms)
             host, project = open_lean_of_run(record, sandbox)
-            with Replayer(host, axioms=axioms, project=project) as replayer:
+            with LeanProcesses(host, project, axioms=axioms) as lean:
                 changed = changed_since(record)
                 report = replay_live(
                     directory,
-                    lambda: HostSession(host, project=project),
+                    lean.new_session,
                     source,
-                    replayer,
+                    lean.replayer,
                     recorded=changed,
                 )
     if as_json:

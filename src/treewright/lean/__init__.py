@@ -8,6 +8,7 @@ diagnostics, `sorry` positions, and verdicts with certificates. This package imp
 - `verify`: the replay check, its verdict and its certificate.
 - `hosts`: the two kinds of Lean, bundled (`wasm`) and the user's toolchain (`native`).
 - `project`: the modules of a Lake project.
+- `processes.py`: starts, lends, renews and ends Lean processes.
 - `choice.py`: which Lean is used, and why. `sorries.py`: every `sorry` of a text, and its
   replacement.
 

@@ -86,17 +86,17 @@ def prove(server: ServerState, given: ProveArguments, call: Call) -> Proofs:
         sources=SourceSettings(tactics="\n".join(given.tactics) or None, known=True),
     )
     server.files.place_to_write(root, layout.RUNS)
-    with lean.proving(call) as (worker, another):
-        settings = with_library(settings, worker.host)
+    with lean.proving(call) as (processes, new_session):
+        settings = with_library(settings, processes.host)
         deadline = time.monotonic() + given.seconds  # Lean has started
         proving = ProofService(
-            another,
-            worker.replayer,
-            worker.project,
+            new_session,
+            processes.replayer,
+            processes.project,
             root,
             observer=_observer(call, given.simulations),
             stop_asked=lambda: call.stop.is_set() or time.monotonic() > deadline,
-            session=worker.session,
+            session=processes.kept_session(),
         )
         # Another server may begin a run in the same second.
         run_id = f"{new_run_id(root / layout.RUNS)}_{secrets.token_hex(3)}"

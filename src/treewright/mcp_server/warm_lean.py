@@ -8,20 +8,17 @@ only wants a text checked, and an edit of the project does not end it.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TypeVar
 
 from treewright.lean.hosts.host import Host
-from treewright.lean.kept import Kept
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.project import Project
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.interface import MissingModule
 from treewright.lean.verify.replayer import Replayer
-from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.mcp_server.call import Call
 
 MOST_HEAP_BYTES = 1_200_000_000
@@ -31,68 +28,31 @@ T = TypeVar("T")
 
 
 class LeanWorker:
-    """`reopen` gives host and project as they are now. Whoever uses it holds `lock`."""
+    """The Lean processes for one kind of call. A call holds `lock` while it uses them."""
 
     def __init__(self, reopen: Reopen) -> None:
         self.lock = threading.Lock()
         self._reopen = reopen
-        self._opened: tuple[Host, Project | None] | None = None
-        self._built = 0.0
-        self._session = Kept(self.another)
-        self._replayer: Replayer | None = None
+        self._lean: LeanProcesses | None = None
 
     @property
-    def host(self) -> Host:
-        return self._open()[0]
+    def lean(self) -> LeanProcesses:
+        """The Lean processes; the host and the project are opened when there are none."""
+        if self._lean is None:
+            host, project = self._reopen()
+            self._lean = LeanProcesses(host, project)
+        return self._lean
 
-    @property
-    def project(self) -> Project | None:
-        return self._open()[1]
-
-    @property
-    def session(self) -> HostSession:
-        return self._session.get()
-
-    @property
-    def replayer(self) -> Replayer:
-        if self._replayer is None:
-            self._replayer = self.new_replayer(DEFAULT_AXIOMS)
-        return self._replayer
-
-    def another(self) -> HostSession:
-        """A session beside the one that is kept."""
-        host, project = self._open()
-        return HostSession(host, project=project)
-
-    def new_replayer(self, axioms: frozenset[str]) -> Replayer:
-        host, project = self._open()
-        return Replayer(host, axioms=axioms, project=project)
-
-    def refresh(self) -> None:
-        """Begins anew where the project, its packages or the toolchain are no longer what the
-        processes have read."""
-        if self._opened is None:
-            return
-        host, project = self._opened
-        edited = project is not None and project.changed()
-        if edited or _last_build(host) != self._built or host.changed(()):
-            self.renew()
-
-    def renew(self) -> None:
-        self.close()
-        self._opened = None
+    def renew_if_outdated(self) -> None:
+        """End the processes if the project, a package or the toolchain changed."""
+        if self._lean is not None and self._lean.is_outdated():
+            self.close()
 
     def close(self) -> None:
-        self._session.close()
-        replayer, self._replayer = self._replayer, None
-        if replayer is not None:
-            replayer.close()
-
-    def _open(self) -> tuple[Host, Project | None]:
-        if self._opened is None:
-            self._opened = self._reopen()
-            self._built = _last_build(self._opened[0])
-        return self._opened
+        """End the processes. The next use opens host and project again."""
+        lean, self._lean = self._lean, None
+        if lean is not None:
+            lean.close()
 
 
 class WarmLean:
@@ -104,69 +64,62 @@ class WarmLean:
         self.used = time.monotonic()
 
     def ask(self, call: Call, question: Callable[[HostSession], T]) -> T:
-        """An answer of the session for short questions.
+        """Return the answer of the session for short questions.
 
-        A project that has not got a module is read again once: it may be new.
+        If the project lacks a module, the project is opened again once: the module may be new.
         """
         worker = self._short
         with self._using(call, worker):
             try:
-                return _asked(call, worker.session, question)
+                return _ask(call, worker.lean, question)
             except MissingModule:
-                if worker.project is None:
+                if worker.lean.project is None:
                     raise
-                worker.renew()
-                return _asked(call, worker.session, question)
+                worker.close()
+                return _ask(call, worker.lean, question)
 
     @contextlib.contextmanager
     def judging(self, call: Call, axioms: frozenset[str]) -> Iterator[Replayer]:
-        """The replay check; one of its own for axioms that are not Lean's."""
+        """Lend the replay check. To interrupt the call ends its processes."""
         worker = self._proofs
-        with self._using(call, worker):
-            kept = axioms == DEFAULT_AXIOMS
-            replayer = worker.replayer if kept else worker.new_replayer(axioms)
+        with self._using(call, worker), worker.lean.judge(axioms) as replayer:
             try:
-                # There is no gentle way to interrupt a judge.
                 with call.interruptible(replayer.close, replayer.close):
                     yield replayer
             finally:
-                if not kept:
-                    replayer.close()
                 replayer.processes.end_large(MOST_HEAP_BYTES)
-                if replayer.stale:
-                    worker.renew()
 
     @contextlib.contextmanager
-    def proving(self, call: Call) -> Iterator[tuple[LeanWorker, Callable[[], HostSession]]]:
-        """The worker for a search, and what makes further sessions; a stop interrupts them all."""
+    def proving(self, call: Call) -> Iterator[tuple[LeanProcesses, Callable[[], HostSession]]]:
+        """Lend the processes for a search, and a function that starts further sessions.
+
+        To interrupt the call interrupts all of them. The further sessions end with the call.
+        """
         worker = self._proofs
         with self._using(call, worker):
-            made = [worker.session]
-            replayer = worker.replayer
+            lean = worker.lean
+            kept, further = lean.kept_session(), list[HostSession]()
 
-            def another() -> HostSession:
-                made.append(worker.another())
-                return made[-1]
+            def new_session() -> HostSession:
+                further.append(lean.new_session())
+                return further[-1]
 
             def cancel() -> None:
-                for each in made:
-                    each.cancel()
+                for session in (kept, *further):
+                    session.cancel()
 
             def end() -> None:
-                for each in made:
-                    each.close()
-                replayer.close()
+                for session in further:
+                    session.close()
+                lean.end_kept()
 
             try:
                 with call.interruptible(cancel, end):
-                    yield worker, another
+                    yield lean, new_session
             finally:
-                for each in made[1:]:
-                    each.close()
-                _end_if_large(made[0])
-                replayer.processes.end_large(MOST_HEAP_BYTES)
-                if replayer.stale:
-                    worker.renew()
+                for session in further:
+                    session.close()
+                lean.end_large(MOST_HEAP_BYTES)
 
     def close(self) -> None:
         self._short.close()
@@ -179,41 +132,23 @@ class WarmLean:
                 if not worker.lock.acquire(blocking=False):
                     return
                 held.callback(worker.lock.release)
-            self._short.renew()
-            self._proofs.renew()
+            self._short.close()
+            self._proofs.close()
 
     @contextlib.contextmanager
     def _using(self, call: Call, worker: LeanWorker) -> Iterator[None]:
         with call.hold(worker.lock):
-            worker.refresh()
+            worker.renew_if_outdated()
             try:
                 yield
             finally:
                 self.used = time.monotonic()
 
 
-def _asked(call: Call, session: HostSession, question: Callable[[HostSession], T]) -> T:
+def _ask(call: Call, lean: LeanProcesses, question: Callable[[HostSession], T]) -> T:
+    session = lean.kept_session()
     try:
         with call.interruptible(session.cancel, session.close):
             return question(session)
     finally:
-        _end_if_large(session)
-
-
-def _end_if_large(session: HostSession) -> None:
-    if session.heap_bytes > MOST_HEAP_BYTES:
-        session.close()
-
-
-def _last_build(host: Host) -> float:
-    """When the modules of a toolchain's project were compiled; nothing for the bundled Lean."""
-    project: Path | None = getattr(host, "project", None)
-    if project is None:
-        return 0.0
-    last = 0.0
-    for where, _, names in os.walk(project / ".lake" / "build" / "lib"):
-        for name in names:
-            if name.endswith(".olean"):
-                with contextlib.suppress(FileNotFoundError):  # Lake is at work
-                    last = max(last, Path(where, name).stat().st_mtime)
-    return last
+        lean.end_large(MOST_HEAP_BYTES)

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Self
 from treewright.kernel.errors import LockActive, UsageError, require_several
 from treewright.kernel.storage.run_directory import validate_run_id
 from treewright.lean.choice import choose, open_lean
-from treewright.lean.crew import Crew
 from treewright.lean.hosts.host import Host
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.project import Project
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
@@ -273,7 +273,8 @@ def _open_service(
     choice = choose(lean, path.parent if path is not None else None, sandbox=sandbox)
     host, project = open_lean(choice, path, announce)
     with (
-        Crew(host, axioms=frozenset(settings.axioms), project=project) as crew,
-        ProofService(crew.session, crew.replayer, project, base) as service,
+        LeanProcesses(host, project, axioms=frozenset(settings.axioms)) as processes,
+        ProofService(processes.new_session, processes.replayer, project, base) as service,
     ):
+        processes.start()
         yield host, service

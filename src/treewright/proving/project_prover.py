@@ -9,13 +9,12 @@ from typing import Self
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.hosts.host import Host
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.import_order import by_written_imports
 from treewright.lean.project.project import Project
 from treewright.lean.project.workspace import find_root
-from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.sorries import lean_files
-from treewright.lean.verify.replayer import Replayer
 from treewright.proving import run, targets
 from treewright.proving.api import ProofService, Sources
 from treewright.proving.phases import Observer
@@ -108,7 +107,7 @@ class ProjectProver:
         self._sources = sources
         self._observer = observer
         self._in_place = in_place
-        self._replayer: Replayer | None = None
+        self._lean: LeanProcesses | None = None
         self._session: LeanSession | None = None
         self._project = open_project()
 
@@ -149,12 +148,12 @@ class ProjectProver:
 
     def _prove_file(self, path: Path, stop_asked: Callable[[], bool]) -> RunResult:
         observer = self._observer.file(path)
-        if self._replayer is None:
+        if self._lean is None:
             axioms = frozenset(self._settings.axioms)
-            self._replayer = Replayer(self._host, axioms=axioms, project=self._project)
+            self._lean = LeanProcesses(self._host, self._project, axioms=axioms)
         service = ProofService(
-            lambda: HostSession(self._host, project=self._project),
-            self._replayer,
+            self._lean.new_session,
+            self._lean.replayer,
             self._project,
             self._here,
             self._sources,
@@ -177,7 +176,8 @@ class ProjectProver:
         return result
 
     def _close_processes(self) -> None:
-        for process in (self._session, self._replayer):
-            if process is not None:
-                process.close()
-        self._session = self._replayer = None
+        if self._session is not None:
+            self._session.close()
+        if self._lean is not None:
+            self._lean.close()
+        self._session = self._lean = None

@@ -1,6 +1,6 @@
-"""One Lean process: starting it as its host says, one request at a time, ending it hard.
+"""One Lean process: its start, its requests one at a time, and its forced end.
 
-The process runs in its own session, with nothing but what its host gives it.
+The process runs in a system session of its own, with the environment that its host gives it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import tempfile
 import threading
 import time
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -39,7 +40,7 @@ class ProcessLost(Exception):
 
 
 class LacksCode(ProcessLost):
-    """It ended because a text runs code that this Lean has not got: it always will."""
+    """The process ended because a text runs code that this Lean lacks; a retry ends the same."""
 
 
 NO_CODE = "it runs code that the bundled Lean has not got"
@@ -49,7 +50,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LeanProcess:
-    """Requests are answered in order; a second thread waits until the first has its reply."""
+    """A running Lean. Requests are answered in order; a second thread waits for the first reply."""
 
     def __init__(self, host: Host, *, startup_seconds: float = STARTUP_SECONDS) -> None:
         self._lock = threading.Lock()
@@ -65,7 +66,7 @@ class LeanProcess:
         self._stack = contextlib.ExitStack()
         started = time.monotonic()
         try:
-            launch = host.launch()  # may compile a program first: that is no part of the start
+            launch = host.launch()  # may compile the host program, which is not part of the start
             started = time.monotonic()
             self._spawn(launch)
             self._await_ready(started + startup_seconds)
@@ -105,11 +106,7 @@ class LeanProcess:
             os.close(replies_write)
         assert child.stdin is not None
         self._stdin = child.stdin.fileno()
-        self._watch()
-
-    def _watch(self) -> None:
-        assert self._child is not None
-        self._stack.enter_context(watchdog.guarding(self._child.pid, self._marker))
+        self._stack.enter_context(watchdog.guarding(child.pid, self._marker))
         os.set_blocking(self._stdin, False)
         os.set_blocking(self._replies, False)
         self._reader = self._stack.enter_context(selectors.DefaultSelector())
@@ -140,9 +137,16 @@ class LeanProcess:
     def request(
         self, op: str, *, soft: float | None, hard: float, fields: dict[str, Any] | None = None
     ) -> Reply:
-        """Sends a request and waits for its reply, at most `hard` seconds.
+        """Send a request and return its reply.
 
-        `soft` is the limit that Lean itself is told; past `hard` the process is killed.
+        Args:
+            op: the operation, as in `protocol.py`.
+            soft: seconds after which Lean itself ends the operation (default: no limit).
+            hard: seconds after which the process is killed.
+            fields: the fields of the request.
+
+        Raises:
+            ProcessLost: the process ended, or did not answer in `hard` seconds.
         """
         with self._lock:
             if self._lost:
@@ -161,7 +165,7 @@ class LeanProcess:
                 self._end(f"the Lean process answered with something else ({error})")
                 raise ProcessLost(self._lost) from error
             except BaseException as error:
-                # Whatever interrupted the exchange, the reply may still come: out of step.
+                # The reply may still arrive, and would be taken as the answer to the next request.
                 self._end(str(error) or "the exchange was interrupted")
                 raise
             finally:
@@ -174,7 +178,7 @@ class LeanProcess:
             return reply
 
     def cancel(self) -> None:
-        """Interrupts the running request, if there is one. Any thread may call this."""
+        """Interrupt the running request, if there is one. Any thread may call this."""
         running = self._running_id
         with self._cancelling:
             if running is not None and self._cancel_fd >= 0:
@@ -230,9 +234,9 @@ class LeanProcess:
         return f"the Lean process ended with code {code}"
 
     def kill(self, reason: str = "closed") -> None:
-        """Ends the process at once. Safe to call twice and from any thread.
+        """End the process at once. Safe to call twice and from any thread.
 
-        A request that runs in another thread meanwhile sees the end and gives ProcessLost.
+        A request that runs in another thread meanwhile raises ProcessLost.
         """
         self._lost = self._lost or reason
         self._signal()
@@ -240,7 +244,7 @@ class LeanProcess:
             self._release()
 
     def _end(self, reason: str) -> None:
-        """The same for a thread that holds the lock."""
+        """End the process, in a thread that holds the lock."""
         self._lost = self._lost or reason
         self._signal()
         self._release()
@@ -250,21 +254,72 @@ class LeanProcess:
             proctree.kill(self._child.pid, self._marker)
 
     def _release(self) -> None:
-        """Gives back what the process held. Nobody else uses its descriptors now."""
+        """Wait for the end and close the descriptors. No other thread uses them now."""
         with self._cancelling:
             self._cancel_fd = -1
         if self._child is not None:
             self._child.wait()
-        self._let_go()
-
-    def _let_go(self) -> None:
-        with self._cancelling:
-            self._cancel_fd = -1
-        if self._child is not None and self._child.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._child.stdin.close()
+            if self._child.stdin is not None:
+                with contextlib.suppress(OSError):
+                    self._child.stdin.close()
         self._stack.close()
         _living.discard(self)
+
+
+class RunningProcess(Protocol):
+    """A Lean process that can be asked again while it is alive."""
+
+    @property
+    def alive(self) -> bool: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def heap_bytes(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+L = TypeVar("L", bound=RunningProcess)
+
+
+class RestartedProcess(Generic[L]):
+    """One process, started when first needed and again after it was lost. Thread-safe."""
+
+    def __init__(self, start: Callable[[], L]) -> None:
+        self._start = start
+        self._lock = threading.Lock()
+        self._process: L | None = None
+
+    def get(self) -> L:
+        """Return the process; start it if it is not running."""
+        with self._lock:
+            if self._process is not None and not self._process.alive:
+                self._process.close()
+                self._process = None
+            if self._process is None:
+                self._process = self._start()
+            return self._process
+
+    def close(self) -> None:
+        """End the process. A process that is being started meanwhile is not ended."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    @property
+    def current(self) -> L | None:
+        """The process, alive or not; None if none was started."""
+        return self._process
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    @property
+    def heap_bytes(self) -> int:
+        return self._process.heap_bytes if self._process is not None else 0
 
 
 _living: weakref.WeakSet[LeanProcess] = weakref.WeakSet()

@@ -1,10 +1,9 @@
-"""Judging: two Lean processes that have never seen a candidate's text.
+"""The judge: a Lean process that reads no text and decides on terms sent as data.
 
-`OriginalReader` imports what the original imports, elaborates it and says as data what it declares.
-Code of the original and of its project's modules runs there. `Judge` has read nothing at all, so
-that nobody's code has run in its memory: it imports the library and decides on the data of the
-original and of the candidate; what a project declares comes with them. After each answer both put
-their memory back to what it was before, byte by byte, on the host where memory is bytes.
+`JudgingProcess` is the common part of the judge and of the process that reads originals
+(`reader.py`). The judge imports the library only. No code of an original, of a candidate or of a
+project has run in its memory. On the bundled host, both put their memory back after each answer to
+the bytes that it had before.
 """
 
 from __future__ import annotations
@@ -20,12 +19,11 @@ from treewright.lean.session.interface import LeanError
 from treewright.lean.session.process import LacksCode, LeanProcess, ProcessLost, Reply
 from treewright.lean.verify.verdict import Verdict
 
-Fields: TypeAlias = dict[str, object]
-"""Of a request: the original, as a judge is told of it."""
-
-
 if TYPE_CHECKING:
     from treewright.lean.verify.reader import Reference
+
+Fields: TypeAlias = dict[str, object]
+"""The fields of a request that describe the original to the judge."""
 
 
 class OriginalError(LeanError):
@@ -37,12 +35,13 @@ class JudgeTimeout(LeanError):
 
 
 class JudgingProcess:
-    """One Lean process; one question at a time."""
+    """One Lean process that answers one question at a time."""
 
-    def __init__(self, home: Host) -> None:
-        self._host = home
-        self._process = LeanProcess(home)
-        # Lean starts threads for some texts: memory cannot be put back underneath them.
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._process = LeanProcess(host)
+        # Lean starts threads for some texts. The memory under running threads cannot be put back,
+        # so such a process answers about its last original only.
         self._spent = False
         try:
             self._begin()
@@ -63,7 +62,7 @@ class JudgingProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked about another original."""
+        """Whether the process can be asked about another original."""
         return self._process.alive and not self._spent
 
     @property
@@ -95,7 +94,7 @@ class JudgingProcess:
 
 
 class Judge(JudgingProcess):
-    """Rules on data, and reads nothing."""
+    """Decides on exported data, and reads no text."""
 
     def rule(
         self,
@@ -105,7 +104,15 @@ class Judge(JudgingProcess):
         axioms: Iterable[str],
         timeout: float,
     ) -> Verdict:
-        """Return the verdict on exported data that has to prove the targets of the original."""
+        """Return the verdict on a candidate that has to prove the targets of an original.
+
+        Args:
+            reference: the original, with its targets.
+            original: the original as data, from `OriginalReader.meaning`.
+            data: the candidate's declarations as data.
+            axioms: the axioms that the proof may rest on.
+            timeout: seconds for Lean.
+        """
         asked = {"targets": reference.targets, "stated": reference.stated, "separately": False}
         (verdict,) = self._rule(original, data, axioms, timeout, asked)
         return verdict
@@ -128,14 +135,14 @@ class Judge(JudgingProcess):
         data: msgspec.Raw,
         axioms: Iterable[str],
         timeout: float,
-        asked: dict[str, object],
+        asked: Fields,
     ) -> tuple[Verdict, ...]:
         allowed = sorted(axioms)
         reply = self._ask("judge", timeout, data=data, allowed=allowed, **original, **asked)
         try:
             return _decode_verdicts(reply.rulings)
         except msgspec.MsgspecError as error:
-            raise LeanError(f"the judge answered with something else ({error})") from error
+            raise LeanError(f"the judge did not answer with a verdict ({error})") from error
 
 
 _decode_verdicts = msgspec.json.Decoder(tuple[Verdict, ...]).decode

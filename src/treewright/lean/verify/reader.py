@@ -1,4 +1,9 @@
-"""TODO"""
+"""The process that reads originals, and the cache of the originals that it has read.
+
+Imports and the Lean installation do not change while a replay check exists, so the text and the
+targets decide the data of an original. Data of project modules is requested when a candidate
+rests on it; the process still has the original that it read last.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +14,39 @@ from dataclasses import dataclass, field
 import msgspec
 
 from treewright.lean.hosts.host import Host
-from treewright.lean.kept import Kept
 from treewright.lean.project.module_feed import ModuleFeed
 from treewright.lean.project.project import Project
 from treewright.lean.session.answers import Diagnostic
 from treewright.lean.session.host_session import IMPORT_SECONDS, missing_module
 from treewright.lean.session.interface import LeanError
-from treewright.lean.session.process import ProcessLost
+from treewright.lean.session.process import ProcessLost, RestartedProcess
 from treewright.lean.verify.certificate import digest
 from treewright.lean.verify.judge import Fields, JudgingProcess, OriginalError
+
+MOST_BYTES = 64 << 20
+MOST = 500
+"""The cache drops the least recently used originals beyond these limits."""
+WORTH_KEEPING_MS = 2000.0
+"""A process whose original took longer to read is kept; starting another takes half a second."""
+_Key = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An elaborated original, and who has it. Names are raw JSON, as it wrote them."""
+    """An elaborated original in the process that read it. Names are that process's raw JSON.
+
+    Args:
+        reader: the process that read the original.
+        env: the number of its environment there.
+        library: the library modules that it imports.
+        targets: the declarations that are to be proved.
+        stated: the other declarations, which a candidate must declare with the same meaning.
+        unknown: target names of the caller that the original does not declare.
+        open: whether any declaration is to be proved.
+        imports: the modules that it imports.
+        errors: its errors, none of which concerns a target.
+        own: the imported modules of the project that the host found by itself.
+    """
 
     reader: OriginalReader
     env: int
@@ -37,19 +61,22 @@ class Reference:
 
     @property
     def is_held(self) -> bool:
-        """Whether the reader still has it: it has read no other since."""
+        """Whether the process still has the original: it has not read another one since."""
         return self.reader.holds(self)
 
 
 class OriginalReader(JudgingProcess):
-    """Reads originals, and says as data what they declare."""
+    """Reads originals, and exports their declarations as data.
 
-    def __init__(self, home: Host, project: Project | None = None) -> None:
+    Code of the original and of its project's modules runs in this process.
+    """
+
+    def __init__(self, host: Host, project: Project | None = None) -> None:
         self._project = project
         self._held: Reference | None = None
         self._text = ""
         self.read_ms = 0.0
-        super().__init__(home)
+        super().__init__(host)
 
     def _begin(self) -> None:
         self._feed = ModuleFeed(self._process, self._project)
@@ -57,7 +84,18 @@ class OriginalReader(JudgingProcess):
         self._ask("reference", IMPORT_SECONDS, text="", targets=[])
 
     def reference(self, text: str, targets: Sequence[str], timeout: float) -> Reference:
-        """Elaborates the original; what it declares, and which declarations are to be proved."""
+        """Elaborate an original.
+
+        Args:
+            text: the original.
+            targets: the declarations to prove (empty: every declaration that rests on `sorry`).
+            timeout: seconds for Lean.
+
+        Raises:
+            OriginalError: the original does not elaborate, or an error concerns a target.
+            JudgeTimeout: Lean did not finish in time.
+            MissingModule: this Lean lacks an imported module.
+        """
         self._held = None
         try:
             self._feed.prepare(text)
@@ -75,28 +113,34 @@ class OriginalReader(JudgingProcess):
         if reply.trouble is not None:
             raise OriginalError(reply.trouble.format("original"))
         self._held = Reference(
-            self,
-            reply.env,
-            reply.library,
-            reply.targets,
-            reply.stated,
-            reply.unknown,
-            reply.targets != b"[]",
-            reply.imports,
-            errors,
-            reply.own,
+            reader=self,
+            env=reply.env,
+            library=reply.library,
+            targets=reply.targets,
+            stated=reply.stated,
+            unknown=reply.unknown,
+            open=reply.targets != b"[]",
+            imports=reply.imports,
+            errors=errors,
+            own=reply.own,
         )
         return self._held
 
     def has_read(self, text: str) -> bool:
-        """Whether it is this original that it read last."""
+        """Whether this text is the last original that the process read."""
         return self._text == text and self._process.alive
 
     def holds(self, reference: Reference) -> bool:
         return self._held is reference and self._process.alive
 
     def meaning(self, reference: Reference, imported: msgspec.Raw, timeout: float) -> Fields:
-        """What a judge is told of the original, for a candidate that rests on `imported` names."""
+        """Return the original as data for the judge.
+
+        Args:
+            reference: the original; the process must still hold it.
+            imported: names of project declarations that the candidate rests on.
+            timeout: seconds for Lean.
+        """
         names = [*_decode_names(reference.targets), *_decode_names(reference.stated)]
         own = msgspec.Raw(msgspec.json.encode(names))
         reply = self._ask("meaning", timeout, env=reference.env, names=own, imported=imported)
@@ -106,15 +150,9 @@ class OriginalReader(JudgingProcess):
         return {"library": library, "original": reply.original, "implemented": reply.implemented}
 
 
-MOST_BYTES = 64 << 20
-MOST = 500
-WORTH_KEEPING_MS = 2000.0  # to start another takes half a second
-_Key = tuple[str, tuple[str, ...]]
-
-
 @dataclass(slots=True)
 class Original:
-    """One that was read, and what a judge was told of it, by what candidates rested on."""
+    """A cached original. `meanings` has its data for the judge, by the names asked for."""
 
     text: str
     targets: tuple[str, ...]
@@ -124,25 +162,31 @@ class Original:
 
 
 class Originals:
-    """The least recently used go when there are too many, or too much of them."""
+    """A cache of originals. The least recently used originals are dropped first."""
 
-    def __init__(self, reader: Kept[OriginalReader]) -> None:
+    def __init__(self, reader: RestartedProcess[OriginalReader]) -> None:
         self._reader = reader
         self._known: OrderedDict[_Key, Original] = OrderedDict()
 
     def get(self, text: str, targets: Sequence[str], timeout: float) -> Original:
-        """Raises what `OriginalReader.reference` raises; such originals are read each time."""
+        """Return an original, read now if it is not cached.
+
+        Raises what `OriginalReader.reference` raises; an original that fails is not cached.
+        """
         key = (digest(text), tuple(targets))
         known = self._known.get(key)
         if known is None:
             reference = self._reader_for(text).reference(text, targets, timeout)
             known = self._known[key] = Original(text, key[1], reference, size=len(text))
         self._known.move_to_end(key)
-        self._trim()
+        total = sum(each.size for each in self._known.values())
+        while len(self._known) > 1 and (total > MOST_BYTES or len(self._known) > MOST):
+            _, oldest = self._known.popitem(last=False)
+            total -= oldest.size
         return known
 
     def meaning(self, original: Original, imported: msgspec.Raw, timeout: float) -> Fields:
-        """What a judge is told of an original, for a candidate that rests on `imported` names."""
+        """Return an original as data for the judge; see `OriginalReader.meaning`."""
         wanted = bytes(imported)
         if wanted not in original.meanings:
             if not original.reference.is_held:
@@ -155,21 +199,15 @@ class Originals:
         return original.meanings[wanted]
 
     def _reader_for(self, text: str) -> OriginalReader:
-        """One that must read no other may still be asked about what it has read."""
+        """Return the running process if this is its last original, else one that can read more."""
         reader = self._reader.current
         return reader if reader is not None and reader.has_read(text) else self._reader.get()
 
     @property
     def needs_another_reader(self) -> bool:
-        """Whether the next original needs another process, and this one's was read in no time."""
+        """Whether the process cannot read a second original, and its original was read quickly."""
         reader = self._reader.current
         return reader is not None and not reader.alive and reader.read_ms < WORTH_KEEPING_MS
-
-    def _trim(self) -> None:
-        total = sum(known.size for known in self._known.values())
-        while len(self._known) > 1 and (total > MOST_BYTES or len(self._known) > MOST):
-            _, oldest = self._known.popitem(last=False)
-            total -= oldest.size
 
 
 _decode_names = msgspec.json.Decoder(list[msgspec.Raw]).decode

@@ -27,7 +27,6 @@ from msgspec.structs import replace
 
 from treewright import __version__
 from treewright.lean.hosts.host import Host
-from treewright.lean.judging_processes import JudgingProcesses
 from treewright.lean.project.project import Project
 from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
 from treewright.lean.session.inputs import GOAL_NAME, header_of, theorem_texts
@@ -44,6 +43,7 @@ from treewright.lean.verify.certificate import (
 )
 from treewright.lean.verify.judge import Judge, JudgeTimeout, OriginalError
 from treewright.lean.verify.reader import Originals, Reference
+from treewright.lean.verify.replay_processes import ReplayProcesses
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS, Reason, Verdict
 
 LONGEST_DATA = 64 << 20
@@ -71,7 +71,7 @@ class Replayer:
         self._home = home
         self._axioms = axioms
         self._project = project
-        self.processes = JudgingProcesses(home, project)
+        self.processes = ReplayProcesses(home, project)
         self._originals = Originals(self.processes.original)
         self.stale = False
         """Whether a verdict was: then so are the next, since the host knows what was before."""
@@ -136,7 +136,7 @@ class Replayer:
         rules = restrictions.rules(changed, commands=declarations)
 
         def work() -> Verdict:
-            prepared = self.processes.aside(self._originals.get, original, targets, timeout)
+            prepared = self.processes.run_in_thread(self._originals.get, original, targets, timeout)
             try:
                 read = self._read(candidate, rules, timeout)
             except _Ended:
@@ -180,7 +180,7 @@ class Replayer:
         def work() -> Verdict:
             read = self._read(text, None, timeout)
             header = header_of(read.imports)
-            prepared = self.processes.aside(self._originals.get, header, (), timeout)
+            prepared = self.processes.run_in_thread(self._originals.get, header, (), timeout)
             whole = msgspec.Raw(msgspec.json.encode(names))
             data, imported = self._export(read, whole, _NOTHING, timeout)
             bare = prepared.result()
@@ -216,7 +216,7 @@ class Replayer:
         if verdict.is_fault:
             self.processes.end()  # they may be in any state: the next check gets others
         elif self._originals.needs_another_reader:
-            self.processes.aside(
+            self.processes.run_in_thread(
                 self.processes.original.get
             )  # another one is there when it is needed
         return verdict

@@ -20,11 +20,9 @@ from treewright.kernel.errors import TreewrightError, UsageError, require_severa
 from treewright.lean.choice import open_project
 from treewright.lean.hosts.host import Host
 from treewright.lean.hosts.wasm.install import ensure_installed
-from treewright.lean.project.project import Project
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.session import inputs
-from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import header_of
-from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.ledger.schema import DEFAULT_PATH
 from treewright.orchestrator.marketplace.tickets import (
@@ -119,10 +117,7 @@ class Marketplace:
         self._checker = checker
         self._parser = parser
         self._open_host = open_host or ensure_installed
-        self._own_replayer: Replayer | None = None
-        self._own_session: HostSession | None = None
-        self._project: Project | None = None
-        self._project_searched = False
+        self._lean: LeanProcesses | None = None
         self._checking = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -133,9 +128,8 @@ class Marketplace:
 
     def close(self) -> None:
         self._table.close()
-        for own in (self._own_replayer, self._own_session):
-            if own is not None:
-                own.close()
+        if self._lean is not None:
+            self._lean.close()
 
     # -- asking ---------------------------------------------------------------------------
 
@@ -305,11 +299,13 @@ class Marketplace:
                 "claim is completed, released or expired"
             )
 
-    def _find_project(self, host: Host) -> Project | None:
-        """Return the Lake project of the current directory; a toolchain finds its own."""
-        if host.backend == "wasm" and not self._project_searched:
-            self._project, self._project_searched = open_project(Path.cwd()), True
-        return self._project
+    def _own_lean(self) -> LeanProcesses:
+        """Return the Lean processes of the marketplace itself, with the Lake project around it."""
+        if self._lean is None:
+            host = self._open_host()
+            project = open_project(Path.cwd()) if host.backend == "wasm" else None
+            self._lean = LeanProcesses(host, project)
+        return self._lean
 
     def _check(self, ticket: Ticket, lemma: str, script: str | None) -> Verdict:
         """Return the verdict on a lemma; `script` is its proof if that has to be tactics."""
@@ -318,10 +314,7 @@ class Marketplace:
         with self._checking:
             parser = self._parser
             if parser is None:
-                if self._own_session is None:
-                    host = self._open_host()
-                    self._own_session = HostSession(host, project=self._find_project(host))
-                parser = self._own_session
+                parser = self._own_lean().kept_session()
             # Any program may have written the row: Lean's parser checks that it is one theorem.
             inputs.check_theorem(parser, ticket.theorem, after=head)
             if script is not None:
@@ -331,10 +324,7 @@ class Marketplace:
                     return Verdict("error", str(refused))
             checker = self._checker
             if checker is None:
-                if self._own_replayer is None:
-                    host = self._open_host()
-                    self._own_replayer = Replayer(host, project=self._find_project(host))
-                checker = self._own_replayer
+                checker = self._own_lean().replayer
             return checker.text(
                 original, f"{head}{lemma}", [ticket.name], declarations=script is None
             )

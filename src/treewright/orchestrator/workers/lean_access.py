@@ -18,11 +18,10 @@ from treewright.lean.choice import BUNDLED_VERSION, Choice, open_project
 from treewright.lean.hosts.host import Host
 from treewright.lean.hosts.native.toolchain import find_project
 from treewright.lean.hosts.wasm.install import ensure_installed
-from treewright.lean.pool import LeanPool
+from treewright.lean.processes import LeanProcesses, SessionLimits
 from treewright.lean.project.import_order import by_written_imports
 from treewright.lean.project.project import Announce, Project
 from treewright.lean.session.async_session import AsyncLeanSession
-from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.interface import LeanError
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
@@ -68,8 +67,8 @@ class LeanAccess:
         self._searched = False
         self._open_host = open_host or ensure_installed
         self.toolchain = toolchain
-        self._pool: LeanPool | None = None
-        self._replayer: Replayer | None = None
+        self._lean: LeanProcesses | None = None
+        self._opening = threading.Lock()
         self._closed = False
         self._finding = threading.Lock()
         self._well_formed: set[tuple[object, ...]] = set()
@@ -93,20 +92,18 @@ class LeanAccess:
         """
         async with contextlib.AsyncExitStack() as stack:
             with waiting():
-                pool = await self._ready_pool()
-                session = await stack.enter_async_context(pool.async_session())
+                lean = await asyncio.to_thread(self._open_lean)
+                session = await stack.enter_async_context(lean.async_session())
             with metered(session.pid):
                 yield session
 
-    async def _ready_pool(self) -> LeanPool:
-        if self._pool is None:
-            home = await asyncio.to_thread(self._open_host)
-            if self._pool is None:
-                project = await asyncio.to_thread(self._find_project)
-                self._pool = LeanPool(
-                    lambda: HostSession(home, project=project), self._sessions, spares=0
-                )
-        return self._pool
+    def _open_lean(self) -> LeanProcesses:
+        with self._opening:
+            if self._lean is None:
+                host = self._open_host()
+                limits = SessionLimits(sessions=self._sessions)
+                self._lean = LeanProcesses(host, self._find_project(), limits=limits)
+            return self._lean
 
     def _find_project(self) -> Project | None:
         with self._finding:
@@ -133,12 +130,9 @@ class LeanAccess:
 
     def _forget_project(self) -> None:
         self._searched, self._project = False, None
-        pool, self._pool = self._pool, None
-        replayer, self._replayer = self._replayer, None
-        if replayer is not None:
-            replayer.close()
-        if pool is not None:
-            pool.close()
+        lean, self._lean = self._lean, None
+        if lean is not None:
+            lean.close()
 
     async def check_goal(self, goal: Goal, session: AsyncLeanSession | None = None) -> None:
         """Raise a `UsageError` if the goal's text and context are not a statement and hypotheses.
@@ -194,9 +188,7 @@ class LeanAccess:
     def _with_replayer(self, work: Callable[[Replayer], Verdict]) -> Verdict:
         if self._closed:
             raise LeanError("the Lean processes are being ended")
-        if self._replayer is None:
-            self._replayer = Replayer(self._open_host(), project=self._find_project())
-        return work(self._replayer)
+        return work(self._open_lean().replayer)
 
     async def close(self) -> None:
         """End every Lean process."""
@@ -204,9 +196,9 @@ class LeanAccess:
 
     def _close(self) -> None:
         self._closed = True
-        if self._replayer is not None:
-            self._replayer.close()  # a running check ends as lost
+        lean, self._lean = self._lean, None
+        if lean is not None:
+            lean.replayer.close()  # a running check ends as lost
         self._checks.shutdown(cancel_futures=True)
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
+        if lean is not None:
+            lean.close()

@@ -1,4 +1,4 @@
-"""A pool of real sessions: lending, recycling, losing, cancelling."""
+"""Lean processes that are lent: lending, recycling, losing, cancelling."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ import pytest
 from tests.lean.conftest import state
 from tests.lean.endless import SLOW
 from tests.waiting import until
+from treewright.lean.hosts.host import Launch
 from treewright.lean.hosts.wasm.home import LeanHome
-from treewright.lean.pool import LeanPool, PoolLimits
+from treewright.lean.processes import LeanProcesses, SessionLimits
 from treewright.lean.session import async_session
 from treewright.lean.session.answers import (
     Cancelled,
@@ -26,7 +27,6 @@ from treewright.lean.session.answers import (
     TacticError,
     Timeout,
 )
-from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.interface import LeanError
 
 pytestmark = pytest.mark.xdist_group("lean-session")
@@ -35,23 +35,12 @@ RESULTS = ProofState | TacticError | Timeout | Cancelled | SessionLost
 
 
 @pytest.fixture(scope="module")
-def started() -> list[int]:
-    """The process ids of the sessions that the pool has started, in order."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def pool(home: LeanHome, started: list[int]) -> Iterator[LeanPool]:
-    def start() -> HostSession:
-        session = HostSession(home)
-        started.append(session.pid)
-        return session
-
-    with LeanPool(start, 1, spares=1) as shared:
+def pool(home: LeanHome) -> Iterator[LeanProcesses]:
+    with LeanProcesses(home, limits=SessionLimits(sessions=1, spares=1)) as shared:
         yield shared
 
 
-def test_a_session_is_lent_and_comes_back_clean(pool: LeanPool) -> None:
+def test_a_session_is_lent_and_comes_back_clean(pool: LeanProcesses) -> None:
     with pool.session() as first:
         left = state(first.start("1 = 1"))
         pid = first.pid
@@ -61,9 +50,9 @@ def test_a_session_is_lent_and_comes_back_clean(pool: LeanPool) -> None:
         assert isinstance(again.run_tactic(left, "rfl"), TacticError)
 
 
-def test_a_lost_session_costs_the_next_borrower_nothing(pool: LeanPool, started: list[int]) -> None:
-    pool.warm_up(120)
-    warm = tuple(started)
+def test_a_lost_session_costs_the_next_borrower_nothing(pool: LeanProcesses) -> None:
+    pool.wait_until_ready(120)
+    warm = [lendable.session.pid for lendable in pool._idle]
     with pool.session() as doomed:
         os.kill(doomed.pid, signal.SIGKILL)
         result = doomed.start("1 = 1")
@@ -71,12 +60,12 @@ def test_a_lost_session_costs_the_next_borrower_nothing(pool: LeanPool, started:
     with pool.session() as spare:
         assert spare.pid in warm  # not one that had to be started for us
         assert state(spare.start("1 = 1")).goals
-    pool.warm_up(120)
+    pool.wait_until_ready(120)
     assert pool.stats.lost >= 1
 
 
-def test_an_idle_session_that_died_is_not_lent(pool: LeanPool) -> None:
-    pool.warm_up(120)
+def test_an_idle_session_that_died_is_not_lent(pool: LeanProcesses) -> None:
+    pool.wait_until_ready(120)
     with pool.session() as session:
         pid = session.pid
     os.kill(pid, signal.SIGKILL)
@@ -87,7 +76,7 @@ def test_an_idle_session_that_died_is_not_lent(pool: LeanPool) -> None:
         assert state(other.start("1 = 1")).goals
 
 
-def test_waiting_has_a_limit_and_an_order(pool: LeanPool) -> None:
+def test_waiting_has_a_limit_and_an_order(pool: LeanProcesses) -> None:
     order: list[int] = []
     with pool.session():
         with pytest.raises(LeanError, match="no Lean session became free"), pool.session(0.05):
@@ -105,13 +94,13 @@ def test_waiting_has_a_limit_and_an_order(pool: LeanPool) -> None:
     assert order == [0, 1, 2, 3]
 
 
-def _borrow(pool: LeanPool, order: list[int], index: int) -> None:
+def _borrow(pool: LeanProcesses, order: list[int], index: int) -> None:
     with pool.session():
         order.append(index)
 
 
 def test_cancelling_a_task_frees_its_session_at_once(
-    pool: LeanPool, monkeypatch: pytest.MonkeyPatch
+    pool: LeanProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(async_session, "CANCEL_GRACE_SECONDS", 100.0)  # the machine may be busy
 
@@ -145,7 +134,7 @@ def test_cancelling_a_task_frees_its_session_at_once(
     assert pool.stats.lost == lost
 
 
-def test_cancelling_one_who_waits_leaks_nothing(pool: LeanPool) -> None:
+def test_cancelling_one_who_waits_leaks_nothing(pool: LeanProcesses) -> None:
     async def scenario() -> None:
         async with pool.async_session():
             tasks = [asyncio.create_task(_hold(pool)) for _ in range(20)]
@@ -169,19 +158,19 @@ def test_cancelling_one_who_waits_leaks_nothing(pool: LeanPool) -> None:
         assert session.alive
 
 
-async def _hold(pool: LeanPool) -> None:
+async def _hold(pool: LeanProcesses) -> None:
     async with pool.async_session():
         await asyncio.sleep(60)
 
 
 def test_sessions_are_recycled_by_memory_and_use(home: LeanHome) -> None:
-    with LeanPool(lambda: HostSession(home), 1, spares=0, limits=PoolLimits(heap_bytes=1)) as pool:
+    with LeanProcesses(home, limits=SessionLimits(heap_bytes=1)) as pool:
         with pool.session() as session:
             session.start("1 = 1")
         assert pool.stats.recycled == 1
 
 
-def test_killed_at_random_under_load_every_request_ends(pool: LeanPool) -> None:
+def test_killed_at_random_under_load_every_request_ends(pool: LeanProcesses) -> None:
     """Chaos: whoever kills sessions meanwhile, a request gives a result or a typed error."""
     chance = random.Random(7)
     ended = threading.Event()
@@ -204,13 +193,13 @@ def test_killed_at_random_under_load_every_request_ends(pool: LeanPool) -> None:
 
     def alive() -> list[int]:
         with pool._changed:
-            return [entry.session.pid for entry in [*pool._lent, *pool._idle]]
+            return [each.session.pid for each in [*pool._lent, *pool._idle]]
 
     threads = [threading.Thread(target=user) for _ in range(3)]
     for thread in threads:
         thread.start()
     for _ in range(4):
-        pool.warm_up(120)
+        pool.wait_until_ready(120)
         time.sleep(chance.uniform(0.05, 0.3))
         # Between being lent and being taken back a session is in neither list.
         victims = until(alive, seconds=60, what="a session to kill")
@@ -226,12 +215,16 @@ def test_killed_at_random_under_load_every_request_ends(pool: LeanPool) -> None:
     assert pool.stats.lent == 0
 
 
-def test_a_factory_that_fails_is_an_error_not_a_hang() -> None:
-    def broken() -> HostSession:
+class Broken(LeanHome):
+    """A Lean that cannot be started."""
+
+    def launch(self) -> Launch:
         raise LeanError("no Lean here")
 
+
+def test_a_lean_that_does_not_start_is_an_error_not_a_hang(home: LeanHome) -> None:
     with (
-        LeanPool(broken, 1, spares=0) as pool,
+        LeanProcesses(Broken(home.path, home.node)) as pool,
         pytest.raises(LeanError, match="no Lean here"),
         pool.session(30),
     ):
@@ -239,7 +232,7 @@ def test_a_factory_that_fails_is_an_error_not_a_hang() -> None:
 
 
 def test_a_closed_pool_says_so(home: LeanHome) -> None:
-    pool = LeanPool(lambda: HostSession(home), 1, spares=0)
+    pool = LeanProcesses(home)
     pool.close()
     with pytest.raises(LeanError, match="closed"), pool.session():
         pass
