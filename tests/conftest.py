@@ -103,7 +103,7 @@ def server(searched: ToyRepository) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def bubblewrap() -> None:
     """Skips where no command can be put into a sandbox, and says why."""
-    problem = sandbox.why_not()
+    problem = sandbox.find_problem()
     if problem is not None:
         pytest.skip(f"needs bubblewrap, {problem}")
 

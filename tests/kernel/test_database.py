@@ -100,7 +100,7 @@ def test_a_held_file_names_the_file_and_the_wait(tmp_path: Path) -> None:
     with (
         database.transaction(holder),
         pytest.raises(LockActive, match=r"holds the shelf .*shelf\.db \(waited 0\.05 s\)"),
-        database.errors_for_people(path, "shelf", 0.05),
+        database.readable_errors(path, "shelf", 0.05),
         database.transaction(other),
     ):
         raise AssertionError("two at once")

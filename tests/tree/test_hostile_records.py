@@ -209,7 +209,7 @@ def test_a_place_that_another_worker_makes_meanwhile_stays(
 
     monkeypatch.setattr(Path, "is_dir", seen_before_it_is_made)
     monkeypatch.setattr(Path, "lstat", looked_at_before_it_is_made)
-    untrusted.take_back_directory(place)
+    untrusted.reclaim_directory(place)
     assert made
     assert (place / "e000001").exists()
 

@@ -1,4 +1,4 @@
-"""What a run may spend and what it has spent: evaluations, seconds, cost."""
+"""The budget and the spending of a run: evaluations, seconds, cost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Spending(msgspec.Struct):
-    """Totals over a run. Every field only grows."""
+    """The totals of a run. No field ever decreases."""
 
     evals: int = 0
     confirmations: int = 0
@@ -15,7 +15,7 @@ class Spending(msgspec.Struct):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     unpriced_tokens: int = 0
-    """Of the tokens, those without a known price: they are not in `cost_usd`."""
+    """The tokens without a known price, which are not in `cost_usd`."""
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -24,12 +24,12 @@ class Budget(msgspec.Struct, frozen=True):
     max_evals: int | None = None
 
     def evals_left(self, spent: Spending, queued: int = 0) -> int | None:
-        """How many more evaluations may be queued, given those queued and not yet counted."""
+        """Return how many further evaluations may be queued; `queued` ones are not spent yet."""
         if self.max_evals is None:
             return None
         return max(0, self.max_evals - spent.evals - queued)
 
     def allow(self, wanted: int, spent: Spending, queued: int = 0) -> int:
-        """How many of `wanted` further evaluations the budget admits."""
+        """Return how many of `wanted` further evaluations the budget allows."""
         left = self.evals_left(spent, queued)
         return wanted if left is None else min(wanted, left)

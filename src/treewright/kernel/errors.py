@@ -1,4 +1,4 @@
-"""Errors meant for people: one line that says what is wrong, where, and what to do."""
+"""Errors for people: one line with the problem, its place, and the next step."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MissingExtra(UsageError):
 
 
 def require_several(**given: object) -> None:
-    """Refuses one text where several are wanted: it would be taken for its letters."""
+    """Raise UsageError for a text where several are expected: it would be read as its letters."""
     for name, value in given.items():
         if isinstance(value, str):
             raise UsageError(f"{name} takes several texts, not one: write [...] around it")

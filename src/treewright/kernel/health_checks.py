@@ -1,7 +1,7 @@
-"""What `treewright doctor` reports, as data; and the checks of the machine itself.
+"""The checks of `treewright doctor`: their record, and the checks of the machine itself.
 
-A package that needs something from outside offers `checks(repo)` in a module of its own,
-named in `cli/doctor.py`. A check looks and never changes anything.
+A package that needs other programs or services has a function `checks(repo)` in a module that
+`cli/doctor.py` names. A check changes nothing.
 """
 
 from __future__ import annotations
@@ -42,14 +42,16 @@ EXTRAS: dict[str, str] = {
     "mcp": "Lean and searches as tools for coding agents (`treewright mcp`)",
     "premises": "premise search by meaning (`treewright premises`); by words it works without",
 }
-"""What each optional extra enables. One that is not listed here is reported all the same."""
+"""The features of each optional extra. An extra that is missing here is reported too."""
 
 
 class Check(msgspec.Struct, frozen=True):
     """One line of the report.
 
-    `failed` is something required that does not work, `absent` something optional that is
-    not there; `hint` says what to do, or what the missing thing would enable.
+    Attributes:
+        status: `failed` for a required part that does not work, `absent` for an optional part that
+            is missing.
+        hint: The next step, or the feature that the missing part would enable.
     """
 
     group: str
@@ -60,7 +62,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def checks(repo: Path | None) -> Iterator[Check]:
-    """The interpreter, the installed extras, the file system and control over processes."""
+    """Check the interpreter, the extras, the file system and the control over processes."""
     yield _python()
     yield from _dependencies()
     directory = repo or Path.cwd()
@@ -83,7 +85,7 @@ def _python() -> Check:
 
 
 def _dependencies() -> Iterator[Check]:
-    """Extras come from the package's own metadata, so that a new one needs no line here."""
+    """Check the dependencies that the metadata of the package lists."""
     for extra, names in sorted(_requirements().items()):
         found = {name: _version(name) for name in names}
         missing = [name for name, version in found.items() if version is None]
@@ -103,7 +105,7 @@ def _dependencies() -> Iterator[Check]:
 
 
 def _requirements() -> dict[str, list[str]]:
-    """extra ("" for the core) -> package names; without `all`, which is made of the others."""
+    """Return the packages of each extra (`""` is the core), without the extra `all`."""
     found: dict[str, list[str]] = {}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         for requirement in importlib.metadata.requires("treewright") or []:
@@ -135,7 +137,7 @@ def _disk(directory: Path) -> Check:
 
 
 def _file_system(directory: Path) -> Iterator[Check]:
-    """Tries what durable runs rest on, in a directory that is gone afterwards."""
+    """Try the operations of durable runs, in a temporary directory."""
     try:
         scratch = tempfile.TemporaryDirectory(prefix=".treewright-doctor-", dir=directory)
     except OSError as error:
@@ -205,7 +207,7 @@ def _try_utime(directory: Path) -> str:
 
 
 def _processes() -> Iterator[Check]:
-    """How surely a candidate's processes can be ended and limited."""
+    """Check how a candidate's processes can be found, ended and limited."""
     found = "/proc" if HAS_PROC else "psutil"
     yield Check("system", "process trees", "ok", f"{found} finds every descendant of a command")
     if not IS_POSIX:

@@ -1,8 +1,8 @@
-"""Asking a server that may never stop answering: every reply has a size, a deadline and an end.
+"""HTTP requests with a limit on the size and on the duration of the whole reply.
 
-A limit for each read is not enough: a byte a second keeps that for ever, and a reply without an
-end fills the memory. Whoever asks says when it has to be over, how much it takes, and how it
-learns that nobody wants the answer any more.
+A timeout for each read is not enough: a server that sends a byte a second never exceeds it, and a
+reply without an end fills the memory. So the caller sets a deadline, a size, and a function that
+says when the reply is no longer wanted.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _CANCEL_TICK_SECONDS = 0.1
 T = TypeVar("T")
 
 Unwanted = Callable[[], bool]
-"""Whether the answer is not wanted any more; asked again and again."""
+"""Returns whether the reply is no longer wanted; called regularly."""
 
 
-def once_set(event: threading.Event | None) -> Unwanted:
-    """Unwanted from when the event is set; without one, never."""
+def when_set(event: threading.Event | None) -> Unwanted:
+    """Return a function that says whether the event is set; without an event it never is."""
     return (lambda: False) if event is None else event.is_set
 
 
 class Cancelled(Exception):
-    """Somebody asked to stop."""
+    """The reply is no longer wanted."""
 
 
 class NoReply(Exception):
-    """There is no usable reply. Its text goes on from the name of the endpoint."""
+    """There is no usable reply. The message continues the name of the endpoint."""
 
     def __init__(self, kind: Literal["address", "unreachable", "too_long"], what: str) -> None:
         super().__init__(what)
@@ -46,6 +46,8 @@ class NoReply(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """A reply with any status."""
+
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -64,10 +66,22 @@ async def post(
     unwanted: Unwanted = lambda: False,
     most: int = LONGEST_REPLY,
 ) -> Reply:
-    """Sends JSON. Raises TimeoutError, Cancelled or NoReply; needs the extra `llm`.
+    """Send a JSON document and return the reply. Needs the extra `llm`.
 
-    `seconds` is for all of it, from the name's address to the last byte. Redirections are
-    replies like others: they are not followed.
+    Redirections are not followed; they are returned as replies.
+
+    Args:
+        url: The address.
+        body: The document.
+        headers: Headers of the request.
+        seconds: The limit for the whole request, from the DNS lookup to the last byte.
+        unwanted: Cancels the request when it returns true.
+        most: The largest size of the reply in bytes.
+
+    Raises:
+        TimeoutError: The reply was not complete in time.
+        Cancelled: `unwanted` returned true.
+        NoReply: The server cannot be reached, or the reply is too long.
     """
     return await within(_post(url, body, headers, seconds, most), seconds, unwanted)
 
@@ -80,14 +94,14 @@ async def _post(
     plain: dict[str, Any] = {"Accept-Encoding": "identity", **headers}
     trusted = _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
     try:
-        asking = httpx.AsyncClient(verify=trusted, timeout=seconds, follow_redirects=False)
+        client_context = httpx.AsyncClient(verify=trusted, timeout=seconds, follow_redirects=False)
     except (ImportError, ValueError, httpx.InvalidURL) as error:
-        # It reads the proxies of the environment here; a proxy's own password is not quoted.
+        # httpx reads the proxies of the environment here. A proxy's password is not quoted.
         why = "SOCKS needs the package socksio" if isinstance(error, ImportError) else "not a proxy"
         raise NoReply("address", f"cannot be asked: *_PROXY of the environment: {why}") from None
     try:
         async with (
-            asking as client,
+            client_context as client,
             client.stream("POST", url, json=body, headers=plain) as response,
         ):
             chunks: list[bytes] = []
@@ -109,15 +123,22 @@ async def _post(
 
 @functools.cache
 def _trusted(file: str | None, directory: str | None) -> SSLContext:
-    """The certificates that these variables name, or httpx's own. To read them takes longer than
-    to ask a server nearby, and httpx would do so for every question."""
+    """Return the certificates that these variables name, or those of httpx.
+
+    They are cached, because reading them takes longer than a request to a server nearby.
+    """
     import httpx
 
     return httpx.create_ssl_context()
 
 
 async def within(work: Awaitable[T], seconds: float, unwanted: Unwanted = lambda: False) -> T:
-    """Waits for `work`, but not longer than `seconds` and not once it is unwanted."""
+    """Wait for `work`.
+
+    Raises:
+        TimeoutError: It did not end within `seconds`.
+        Cancelled: `unwanted` returned true.
+    """
     task = asyncio.ensure_future(work)
     deadline = time.monotonic() + seconds
     try:

@@ -1,4 +1,4 @@
-"""What the core asks of the operating system, and what it cannot do where that is missing.
+"""Features of the operating system that the core uses, and its limitations without them.
 
 The core (tree search with threads, the library, reports, validation, dry runs, the dashboard,
 `doctor`, `init`) runs on any system that has Python and git. The flags below are 0 where the
@@ -24,7 +24,7 @@ CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
 CAN_SYNC_DIRECTORIES = hasattr(os, "O_DIRECTORY")
 """Windows opens no directory. A rename there is as durable as the file system makes it."""
 CAN_WAIT_FOR_PIPES = IS_POSIX
-"""Elsewhere a selector accepts only sockets, so a thread has to read the pipe."""
+"""Elsewhere a selector accepts only sockets, so a thread reads the pipe."""
 
 WINDOWS_LIMITATIONS = (
     "limits on memory and file sizes are refused",

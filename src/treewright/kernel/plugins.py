@@ -22,8 +22,8 @@ class Plugins(Generic[P]):
         kind: The word for a plug-in in messages, such as `executor`.
         group: The entry-point group under which other packages register theirs.
         built_in: The plug-ins in the box: `module:attribute` by name.
-        problem_with: Returns what is wrong with an object loaded under a name; an empty text if
-            the object is a plug-in of this kind.
+        problem_with: Returns why an object loaded under a name is no plug-in of this kind, or an
+            empty text.
         reserved: Names that no plug-in may have besides those in the box.
     """
 

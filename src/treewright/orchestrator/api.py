@@ -20,7 +20,7 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.storage import database
 from treewright.kernel.text import jsontext
-from treewright.orchestrator.ledger.schema import SCHEMA, errors_for_people
+from treewright.orchestrator.ledger.schema import SCHEMA, readable_errors
 from treewright.orchestrator.ledger.statistics import AttemptCounts, is_stub_ledger, total
 from treewright.orchestrator.marketplace.tickets import STATES, Ticket, TicketStatus, all_tickets
 
@@ -40,7 +40,7 @@ def open_for_reading(path: Path) -> Iterator[sqlite3.Connection | None]:
     if not path.is_file():
         yield None
         return
-    with errors_for_people(path, _WAIT_SECONDS):
+    with readable_errors(path, _WAIT_SECONDS):
         connection = database.open_read_only(path, SCHEMA, _WAIT_SECONDS)
         try:
             yield None if SCHEMA.is_new(connection, path) else connection

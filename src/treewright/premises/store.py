@@ -89,7 +89,7 @@ class PremiseStore:
         self._db.close()
 
     def _errors(self) -> AbstractContextManager[None]:
-        return database.errors_for_people(self.path, SCHEMA.what, _WAIT_SECONDS)
+        return database.readable_errors(self.path, SCHEMA.what, _WAIT_SECONDS)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:

@@ -205,7 +205,7 @@ def _isolation(repo: Path, config: Config) -> Check:
     """Report the isolation of the commands that agents and candidates run."""
     name = "isolation"
     if config.isolation == "none":
-        problem = sandbox.why_not()
+        problem = sandbox.find_problem()
         first = (
             "" if problem is None else f"install bubblewrap ({problem.removeprefix('which ')}); "
         )

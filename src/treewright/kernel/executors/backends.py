@@ -43,8 +43,8 @@ class Backend:
     """A kind of executor.
 
     Attributes:
-        open: A context manager that holds what the executors of a run share, such as a connection,
-            and gives the function that makes an executor.
+        open: A context manager for the shared parts of executors, such as a connection. It gives
+            the function that makes an executor.
         is_remote: Whether work and requests are sent to processes that share nothing with this one.
         takes_address: Whether the backend can use workers that are running, by their address.
         is_sequential: Whether an executor runs one request at a time.

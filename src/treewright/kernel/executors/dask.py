@@ -1,7 +1,7 @@
 """An executor on a dask.distributed cluster: a local one, or one that is running already.
 
 The function and the request are sent to the worker, so the worker must be able to import both.
-`dask_worker` has the functions that run there. A request whose worker dies ends with WorkerLost:
+`dask_worker` has the functions that run there. If its worker dies, a request ends with WorkerLost:
 the caller decides about another try, and the cluster is told not to retry by itself.
 """
 

@@ -1,4 +1,4 @@
-"""Cancellations: one that comes by itself when the time is up, one that knows a lease."""
+"""Cancellations: events that stop work, by the user, by a deadline, or by a lost lease."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator
 
 
 class Cancellation(threading.Event):
-    """An event that says "stop", and can say "you may not go on" as well."""
+    """An event that cancels work, with a check that can forbid any further step."""
 
     def check(self) -> None:
-        """Raises if what comes next must not be done any more."""
+        """Raise if no further step may be done."""
 
 
 class Fence(Cancellation):
-    """Set when `cancel` is; `check` raises LeaseLost once somebody else owns the run.
+    """An event that is set when `cancel` is; `check` raises LeaseLost after a takeover.
 
-    Whoever waited long (for a sweep, an agent) asks before it writes to a path again:
-    the files there may be its successor's by now.
+    After a long wait, such as for a sweep, the caller checks it before it writes to a path again:
+    the files there may belong to the next owner.
     """
 
     def __init__(self, cancel: threading.Event, guard: Callable[[], None]) -> None:
@@ -41,13 +41,13 @@ class Fence(Cancellation):
 
 
 def check(cancel: threading.Event | None) -> None:
-    """Asks a cancellation that can answer."""
+    """Call the check of a cancellation; other events have none."""
     if isinstance(cancel, Cancellation):
         cancel.check()
 
 
 class Deadline(Cancellation):
-    """Set when `cancel` is, or once `seconds` have passed."""
+    """An event that is set when `cancel` is, or after `seconds`."""
 
     def __init__(self, cancel: threading.Event, seconds: float | None = None) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Deadline(Cancellation):
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[threading.Event]:
-        """Time in which nothing can be done does not count; what cancels still does."""
+        """Stop the clock inside the block. The block gets the event that still cancels."""
         began = time.monotonic()
         try:
             yield self._outer
@@ -66,7 +66,7 @@ class Deadline(Cancellation):
 
     @property
     def passed(self) -> bool:
-        """Whether it is the time that is up, and nobody cancelled."""
+        """Whether the time is up, and the work was not cancelled before."""
         return self._at is not None and time.monotonic() >= self._at and not self._outer.is_set()
 
     def is_set(self) -> bool:
@@ -76,7 +76,7 @@ class Deadline(Cancellation):
         check(self._outer)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """As of an event; looks every twentieth of a second."""
+        """Wait until the event is set; return whether it is."""
         until = None if timeout is None else time.monotonic() + timeout
         while not self.is_set():
             left = 0.05 if until is None else min(0.05, until - time.monotonic())

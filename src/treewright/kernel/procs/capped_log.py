@@ -1,4 +1,4 @@
-"""A log that cannot fill the disk, whatever the command prints."""
+"""Logs of commands, limited in size, and quotations from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ _LONGEST_LINE = 160
 
 
 class CappedLog:
-    """Keeps the first and the last half of a stream, and says what it left out."""
+    """Writes the beginning and the end of a stream, and the size of the part between them.
+
+    Args:
+        write: Writes bytes to the log.
+        limit: The largest size of the log in bytes.
+    """
 
     def __init__(self, write: Callable[[bytes], object], limit: int) -> None:
         self._write = write
@@ -23,6 +28,7 @@ class CappedLog:
         self.seen = 0
 
     def feed(self, data: bytes) -> None:
+        """Add bytes of the stream."""
         self.seen += len(data)
         if self._head_left:
             head, data = data[: self._head_left], data[self._head_left :]
@@ -38,6 +44,7 @@ class CappedLog:
             self._dropped += dropped
 
     def finish(self) -> None:
+        """Write the end of the stream."""
         if self._dropped:
             self._write(b"\n[... %d bytes left out ...]\n" % self._dropped)
         for chunk in self._tail:
@@ -45,13 +52,13 @@ class CappedLog:
         self._tail.clear()
 
 
-def last_lines(said: str) -> str:
-    """The last lines with text, on one line; what a message quotes of a command's output."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def last_lines(output: str) -> str:
+    """Return the last lines of a command's output that have text, joined to one line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     return " | ".join(line[:_LONGEST_LINE] for line in lines[-_QUOTED_LINES:])
 
 
-def with_log(message: str, said: str, log: Path) -> str:
-    """The message with the last lines of the output, and where all of it is."""
-    quoted = last_lines(said)
+def with_log(message: str, output: str, log: Path) -> str:
+    """Return a message with the last lines of the output and the path of the log."""
+    quoted = last_lines(output)
     return message + (f": {quoted}" if quoted else "") + f" (log: {log})"

@@ -1,11 +1,10 @@
-"""Limits on a child and everything it starts: a cgroup where the kernel lends us one.
+"""Limits on a command and all its descendants: a cgroup, or rlimits where there is none.
 
-A cgroup (version 2, writable, with `cgroup.kill`) is the only thing a process cannot
-leave: not by setsid, not by clearing its environment. Where there is none, the process
-group and the marker of `proctree` remain. Memory is limited by the cgroup if it has the
-memory controller, else by RLIMIT_AS for each process; file size always by RLIMIT_FSIZE.
-The child puts itself in place (through a line of shell) before it becomes the command,
-so there is no moment in which it could have escaped.
+A process cannot leave a cgroup (version 2, writable, with `cgroup.kill`), neither by setsid nor by
+clearing its environment. Without one, the process group and the marker of `proctree` are used.
+Memory is limited by the cgroup if it has the memory controller, else by RLIMIT_AS for each process;
+file size always by RLIMIT_FSIZE. The child enters the cgroup through a line of shell before it
+becomes the command, so it cannot escape in between.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _EMPTY_PATIENCE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None is no limit."""
+    """Limits on a command; None is no limit."""
 
     memory_mb: int | None = None
     file_mb: int | None = None
@@ -40,13 +39,13 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Where one command runs. `cgroup` is None where the kernel lends none."""
+    """The limits of one command, and its cgroup, which is None if there is no writable one."""
 
     cgroup: Path | None
     limits: Limits
 
     def wrap(self, command: Sequence[str]) -> list[str]:
-        """The command with what must happen before it, which only a POSIX shell can do."""
+        """Return the command after a line of shell that enters the cgroup and sets the limits."""
         steps = []
         if self.cgroup is not None:
             steps.append(f"echo 0 > {shlex.quote(str(self.cgroup / 'cgroup.procs'))}")
@@ -59,7 +58,7 @@ class Container:
         return ["/bin/sh", "-c", " && ".join([*steps, 'exec "$@"']), "sh", *command]
 
     def kill(self) -> None:
-        """Ends every process in the cgroup, at once."""
+        """Kill every process in the cgroup."""
         if self.cgroup is not None:
             with contextlib.suppress(OSError):
                 (self.cgroup / "cgroup.kill").write_text("1")
@@ -68,15 +67,15 @@ class Container:
         return self.cgroup is not None and (self.cgroup / "memory.max").exists()
 
 
-def planned() -> Path | None:
-    """A cgroup for one command, which is not there yet; None where the kernel lends none."""
+def plan_cgroup() -> Path | None:
+    """Return the path for the cgroup of one command; None if none can be created."""
     parent = writable_parent()
     return parent and parent / f"treewright-{os.getpid()}-{secrets.token_hex(6)}"
 
 
 @contextlib.contextmanager
 def contain(limits: Limits, cgroup: Path | None) -> Iterator[Container]:
-    """A container for one command, in a cgroup as planned; nothing in it survives the block."""
+    """Create the container of one command; kill everything in it at the end of the block."""
     if limits != NO_LIMITS:
         require_posix("a limit on the memory or the files of a command")
     try:
@@ -99,7 +98,7 @@ def contain(limits: Limits, cgroup: Path | None) -> Iterator[Container]:
 
 @functools.cache
 def writable_parent() -> Path | None:
-    """The cgroup we are in, if we may make others below it."""
+    """Return the cgroup of this process, if it can create others below it."""
     if not HAS_PROC:
         return None
     try:

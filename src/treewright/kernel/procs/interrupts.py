@@ -1,4 +1,4 @@
-"""Ctrl-C between steps, not inside them."""
+"""Deferring Ctrl-C to the end of a step."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from types import FrameType
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """A SIGINT that arrives inside is handled when the block is done; for short blocks.
+    """Handle a SIGINT that arrives inside the block at its end. For short blocks.
 
-    What is written and what is remembered of it would differ otherwise: most of the time of a
-    quick step is spent in `fsync`, and Python raises KeyboardInterrupt as soon as it returns.
+    Otherwise the files and the state in memory could differ: a short step spends most of its time
+    in `fsync`, and Python raises KeyboardInterrupt as soon as that returns.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread is interrupted

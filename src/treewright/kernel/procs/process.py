@@ -1,8 +1,7 @@
-"""Running a command to its end: own session, deadline, whole tree ended, capped log.
+"""Running a command to its end, in a session of its own, with a deadline and a limited log.
 
-Nothing that was started here survives its run: not after a timeout, not after a
-cancellation, not when the command itself returned and left children behind, and
-not when this process is killed (the watchdog of `proctree` sees to that).
+All descendants of the command end with it: at its end, after a timeout, after a cancellation, and
+after a kill of this process, when the watchdog ends them.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from treewright.kernel.operating_system import CAN_WAIT_FOR_PIPES, shell
 from treewright.kernel.procs import proctree
 from treewright.kernel.procs.cancellation import check
 from treewright.kernel.procs.capped_log import CappedLog
-from treewright.kernel.procs.containment import NO_LIMITS, Container, Limits, contain, planned
+from treewright.kernel.procs.containment import NO_LIMITS, Container, Limits, contain, plan_cgroup
 from treewright.kernel.procs.watchdog import watchdog
 from treewright.kernel.storage import untrusted
 
 DEFAULT_LOG_BYTES = 4 * 1024 * 1024
 DEFAULT_GRACE_SECONDS = 2.0
 no_grace = threading.Event()
-"""Set when this process must end at once: children that are being ended are killed."""
+"""Set when this process must end at once: commands are then killed without a grace period."""
 SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
-"""What a machine answers that is out of processes, memory or descriptors for now."""
+"""The errors of a machine that has no processes, memory or descriptors left for now."""
 _CHUNK = 1 << 16
 _FITS_INTO_A_PIPE = getattr(select, "PIPE_BUF", 512)
 _TICK_SECONDS = 0.05
@@ -45,7 +44,7 @@ _DRAIN_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a command ended. `returncode` is None if it could not be started."""
+    """The end of a command. `returncode` is None if it could not be started."""
 
     returncode: int | None
     seconds: float
@@ -58,15 +57,15 @@ class ProcessResult:
     def ok(self) -> bool:
         return self.returncode == 0 and not self.timed_out and not self.cancelled
 
-    def explain(self, what: str) -> str:
-        """Why it did not succeed, in words."""
+    def explain(self, name: str) -> str:
+        """Return why the command, called `name`, did not succeed."""
         if self.error:
-            return f"{what} could not start: {self.error}"
+            return f"{name} could not start: {self.error}"
         if self.timed_out:
-            return f"{what} was ended after {self.seconds:.1f} s: time limit"
+            return f"{name} was ended after {self.seconds:.1f} s: time limit"
         if self.cancelled:
-            return f"{what} was cancelled after {self.seconds:.1f} s"
-        return f"{what} exited with code {self.returncode}"
+            return f"{name} was cancelled after {self.seconds:.1f} s"
+        return f"{name} exited with code {self.returncode}"
 
 
 def run(
@@ -84,27 +83,42 @@ def run(
     log_bytes: int = DEFAULT_LOG_BYTES,
     grace_seconds: float = DEFAULT_GRACE_SECONDS,
 ) -> ProcessResult:
-    """Runs a command (a string goes to `sh -c`, on Windows to the shell of the system) with its
-    output in `log_path`.
+    """Run a command and end everything that it started.
 
-    `owner` prefixes the marker in the children's environment, so that whoever
-    continues this owner's work can find what it left behind (`proctree.kill_marked`).
-    `around` is a command that runs the other in a sandbox (`sandbox.command_line`).
-    A `cancel` that is a fence is asked once the command has ended. A machine that has no
-    process or memory left for the command raises: that says nothing about the command.
+    Args:
+        command: The arguments, or a line for the shell of the system.
+        cwd: The working directory.
+        log_path: The file for the output of the command.
+        env: The environment; by default that of this process.
+        stdin: The input of the command.
+        timeout: Seconds after which the command is ended.
+        cancel: Ends the command when it is set. Its `check`, if it has one, is called at the end.
+        owner: The beginning of the marker in the environment of all descendants, by which a later
+            process can find those that survived (`proctree.kill_marked`).
+        limits: Limits on memory and file size.
+        around: Arguments that run the command in a sandbox (`sandbox.command_line`).
+        log_bytes: The largest size of the log.
+        grace_seconds: Seconds between the signals to end and to kill.
+
+    Returns:
+        The end of the command.
+
+    Raises:
+        OSError: The machine has no process or memory left for the command.
+        LeaseLost: `cancel` is a fence, and the run has another owner.
     """
     marker = f"{owner}:{secrets.token_hex(8)}"
     environment = proctree.with_marker(os.environ if env is None else env, marker)
     started = time.monotonic()
     with untrusted.create(log_path) as log_file, contextlib.ExitStack() as stack:
-        log = CappedLog(_written_at_once(log_file), log_bytes)
+        log = CappedLog(_unbuffered(log_file), log_bytes)
         stack.callback(log.finish)
         argv = shell(command) if isinstance(command, str) else list(command)
         if not isinstance(argv, str):
             if not _can_start(argv[0], cwd, environment):
                 return ProcessResult(None, 0.0, error=f"no such program: {argv[0]}")
             argv = [*around, *argv]
-        cgroup = planned()
+        cgroup = plan_cgroup()
         stack.enter_context(watchdog.expecting(marker, cgroup))
         container = stack.enter_context(contain(limits, cgroup))
         try:
@@ -125,7 +139,7 @@ def run(
         reader = None if CAN_WAIT_FOR_PIPES else _reader(child, log)
         stack.callback(_close, child)
         try:
-            # A machine that is too busy to start the watchdog has started the child already.
+            # Inside `try`: if the watchdog cannot be started, the child runs already.
             stack.enter_context(watchdog.guarding(child.pid, marker, container.cgroup))
             if stdin:
                 _feed(child, stdin)
@@ -158,22 +172,25 @@ def run(
 def _end_all(
     child: subprocess.Popen[bytes], marker: str, container: Container, grace_seconds: float
 ) -> None:
-    """Ends what is left. Behind a command that ended by itself its cgroup says all there is
-    to know; the search through /proc for its marker is for where there is none."""
+    """End the descendants that are left.
+
+    After a command that ended by itself its cgroup contains all of them, so /proc is searched for
+    the marker only if there is no cgroup.
+    """
     if container.cgroup is None or grace_seconds:
         proctree.end(child.pid, marker, grace_seconds, no_grace.is_set)
     container.kill()
 
 
 def _can_start(program: str, cwd: Path, environment: Mapping[str, str]) -> bool:
-    """Asked before, because a child that wraps the command could not say it as clearly."""
+    """Return whether the program exists, before the shell around it reports it less clearly."""
     if os.path.dirname(program):  # noqa: PTH120 - also the other separator of Windows
         return os.access(cwd / program, os.X_OK)
     return shutil.which(program, path=environment.get("PATH")) is not None
 
 
-def _written_at_once(file: BinaryIO) -> Callable[[bytes], object]:
-    """Somebody may be watching: what a command prints is in its log when it has printed it."""
+def _unbuffered(file: BinaryIO) -> Callable[[bytes], object]:
+    """Return a function that writes and flushes, so that a user can follow the log."""
 
     def write(data: bytes) -> None:
         file.write(data)
@@ -188,7 +205,7 @@ def _pump(
     deadline: float | None,
     cancel: threading.Event | None,
 ) -> str:
-    """Copies output until the child ends; returns why it must be ended early, if so."""
+    """Copy output until the child ends; return `timeout` or `cancel` if it must be ended early."""
     assert child.stdout is not None
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
@@ -221,14 +238,16 @@ def _pump(
 
 
 def _reader(child: subprocess.Popen[bytes], log: CappedLog) -> threading.Thread:
-    """Copies output where a pipe can only be read by a thread that waits for it. The thread owns
-    the pipe: to close it while another thread reads would block there."""
+    """Start a thread that copies output, on systems with selectors that accept no pipes.
+
+    The thread also closes the pipe: a close by another thread would block while it reads.
+    """
 
     def copy() -> None:
         assert child.stdout is not None
         with contextlib.suppress(OSError, ValueError), child.stdout as pipe:
             while chunk := os.read(pipe.fileno(), _CHUNK):
-                log.feed(chunk)  # a ValueError once the log is closed: a survivor wrote later
+                log.feed(chunk)  # a ValueError if a survivor writes after the log was closed
 
     reader = threading.Thread(target=copy, name="process-output", daemon=True)
     reader.start()
@@ -238,7 +257,7 @@ def _reader(child: subprocess.Popen[bytes], log: CappedLog) -> threading.Thread:
 def _wait(
     child: subprocess.Popen[bytes], deadline: float | None, cancel: threading.Event | None
 ) -> str:
-    """Waits until the child ends; returns why it must be ended early, if so."""
+    """Wait until the child ends; return `timeout` or `cancel` if it must be ended early."""
     while True:
         if deadline is not None and time.monotonic() >= deadline:
             return "timeout"
@@ -250,7 +269,7 @@ def _wait(
 
 
 def _end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
-    """Where the system can, makes the child's end an event instead of something to poll."""
+    """Return a descriptor that becomes readable at the child's end; None if there is none."""
     try:
         return os.pidfd_open(child.pid)
     except (AttributeError, OSError):
@@ -258,8 +277,12 @@ def _end_descriptor(child: subprocess.Popen[bytes]) -> int | None:
 
 
 def _feed(child: subprocess.Popen[bytes], data: bytes) -> None:
-    """What fits into the pipe is in it before anything else happens: a key that did not get there
-    would be the command's fault otherwise. That nobody reads it is the command's own business."""
+    """Write the input of a command.
+
+    The part that fits into the pipe is written at once, so that a short input, such as a key, is
+    complete before a failure of this process. A thread writes the rest. A command may leave its
+    input unread.
+    """
     pipe = child.stdin
     assert pipe is not None
     with contextlib.suppress(BrokenPipeError):
@@ -276,7 +299,7 @@ def _feed(child: subprocess.Popen[bytes], data: bytes) -> None:
 
 
 def _drain(child: subprocess.Popen[bytes], log: CappedLog) -> None:
-    """Takes what is still in the pipe once everything that could write to it is gone."""
+    """Read the rest of the pipe after all processes that could write to it have ended."""
     assert child.stdout is not None
     os.set_blocking(child.stdout.fileno(), False)
     deadline = time.monotonic() + _DRAIN_SECONDS

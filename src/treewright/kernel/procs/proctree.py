@@ -1,23 +1,22 @@
-"""Finding and ending every process that descends from one we started.
+"""Finding and ending all descendants of a process.
 
-A process group is not enough: a grandchild may call setsid, or ignore SIGTERM. So every child gets
-a marker in its environment, which its descendants inherit whatever session they move to. Where
-Treewright runs in a command of another Treewright, the outer markers stand before its own: whoever
-ends the outer command ends the inner ones too.
+A process group is not enough: a grandchild may call setsid, or ignore SIGTERM. So every command has
+a marker in its environment, which its descendants inherit in any session. A Treewright that runs
+inside a command of another Treewright keeps the outer markers before its own, so the end of the
+outer command also ends the inner ones.
 
-On Linux processes are found through /proc, read by hand: this happens after every command, psutil
-takes four times as long, and it misses a process that is just becoming its program. The start time
-of a process is read there too, in ticks since the machine started: psutil adds the time of that
-start, which changes whenever the clock is set, and a living owner of a lease would be taken for a
-dead one. Elsewhere psutil does both.
+On Linux this module reads /proc directly, because it does so after every command: psutil takes four
+times as long, and misses a process during its exec. The start time of a process is read there too,
+in ticks since the start of the machine: psutil adds the time of that start, which changes when the
+clock is set, so a living owner of a lease would seem dead. On other systems psutil does both.
 
-Windows has neither process groups nor signals that ask: there a command is ended at once, by its
-children and by the marker.
+Windows has no process groups and no signal that asks a process to end: a command is killed at once,
+with its children and all processes that have the marker.
 
-Run as a script this file is the watchdog: it reads `+group marker cgroup` and `-group` lines from
-stdin, and before a process is started `?marker cgroup`, later `!marker`. When stdin ends
-because its parent was killed, it ends what is still registered. It imports only the standard
-library on Linux so that it starts at once.
+Run as a script, this file is the watchdog. It reads lines from stdin: `+group marker cgroup` and
+`-group` register and remove a command, `?marker cgroup` and `!marker` a command that is about to
+start. When its parent is killed, stdin ends, and it ends the commands that are registered. On Linux
+it imports only the standard library, so that it starts at once.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ MARKER = "TREEWRIGHT_PROCESS"
 _PROC = Path("/proc")
 HAS_PROC = sys.platform == "linux" and (_PROC / "self/stat").is_file()
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-"""On Windows any signal ends a process at once."""
+"""On Windows every signal kills a process."""
 _HAS_GROUPS = hasattr(os, "killpg")
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.02
 _KILL_PATIENCE_SECONDS = 5.0
 _EXEC_PATIENCE_SECONDS = 1.0
 _STATE, _STARTED, _MEMORY, _ENV_END = 0, 19, 20, 48
-"""Fields of /proc/PID/stat, counted from the one behind the name."""
+"""Fields of /proc/PID/stat, counted from the one after the name."""
 
 
 def start_time(pid: int) -> str:
-    """When a process started; with the pid it names a process for ever. Empty if there is none."""
+    """Return the start time of a process; with the pid it is unique. Empty if there is none."""
     if HAS_PROC:
         fields = _stat(pid)
         return fields[_STARTED].decode() if fields else ""
@@ -59,7 +58,7 @@ def start_time(pid: int) -> str:
 
 
 def is_alive(pid: int, started: str) -> bool:
-    """Whether that very process still runs (a zombie does not)."""
+    """Return whether the process with that pid and start time still runs. A zombie does not."""
     if HAS_PROC:
         fields = _stat(pid)
         return (
@@ -79,12 +78,12 @@ def is_alive(pid: int, started: str) -> bool:
         return repr(process.create_time()) == started and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
-    except psutil.Error:  # it is there, and belongs to another user
+    except psutil.Error:  # it exists, and belongs to another user
         return True
 
 
 def _stat(pid: int) -> list[bytes]:
-    """The fields of /proc/PID/stat behind the name; none if there is no such process."""
+    """Return the fields of /proc/PID/stat after the name; none if there is no such process."""
     return (_read(pid, "stat") or b"").rpartition(b")")[2].split()
 
 
@@ -97,8 +96,11 @@ def boot_id() -> str:
 
 
 def namespace() -> str:
-    """Names the set of processes in which our ids mean something: a container has its own, a
-    boot ends all. Empty where the system does not say."""
+    """Return the name of the set of processes in which a pid is unique.
+
+    It differs between containers, and after a restart of the machine. It is empty on systems
+    without /proc.
+    """
     if not HAS_PROC:
         return ""
     try:
@@ -108,71 +110,78 @@ def namespace() -> str:
 
 
 def with_marker(environment: Mapping[str, str], marker: str) -> dict[str, str]:
-    """An environment for a process that is to be found by this marker, and by those of the
-    commands that we run in ourselves."""
+    """Return an environment with a marker, after the markers that this process inherited."""
     outer = os.environ.get(MARKER, "")
     return {**environment, MARKER: f"{outer} {marker}" if outer else marker}
 
 
 def without_marker() -> dict[str, str]:
-    """Our environment for one that outlives us, because it ends what we leave."""
+    """Return the environment of this process without markers, for the watchdog."""
     return {name: value for name, value in os.environ.items() if name != MARKER}
 
 
 def marked(marker: str, *, prefix: bool = False) -> list[int]:
-    """Living processes of this user whose environment carries the marker."""
+    """Return the living processes of this user with the marker in their environment."""
     wanted = marker.encode()
     end = b"" if prefix else rb"(?=[ \0]|\Z)"
     name = MARKER.encode()
-    carries = re.compile(rb"(?:\A|\0)%b=(?:[^\0]* )?%b%b" % (name, re.escape(wanted), end))
+    pattern = re.compile(rb"(?:\A|\0)%b=(?:[^\0]* )?%b%b" % (name, re.escape(wanted), end))
     if not HAS_PROC:
-        return _marked_by_psutil(carries)
+        return _marked_by_psutil(pattern)
     found = []
     for pid, environment in _of_all("environ"):
-        said = environment or _late_environment(pid)
-        if wanted in said and carries.search(said) and _stat(pid)[:1] not in ([b"Z"], [b"X"], []):
+        environment = environment or _late_environment(pid)
+        if (
+            wanted in environment
+            and pattern.search(environment)
+            and _stat(pid)[:1] not in ([b"Z"], [b"X"], [])
+        ):
             found.append(pid)
     return sorted(set(found) - {os.getpid()})
 
 
-def _marked_by_psutil(carries: re.Pattern[bytes]) -> list[int]:
+def _marked_by_psutil(pattern: re.Pattern[bytes]) -> list[int]:
     import psutil
 
     found = []
     with contextlib.suppress(OSError):  # a Linux without /proc
         for process in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):  # of another user, or gone
+            with contextlib.suppress(psutil.Error):  # it belongs to another user, or has ended
                 said = os.fsencode(f"{MARKER}={process.environ().get(MARKER, '')}")
-                if carries.search(said) and process.status() != psutil.STATUS_ZOMBIE:
+                if pattern.search(said) and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process.pid)
     return sorted(set(found) - {os.getpid()})
 
 
 def _late_environment(pid: int) -> bytes:
-    """Of a process that seems to have none: one that is just becoming its program has not got it
-    yet, and the pipe of the watchdog is closed before that."""
+    """Return the environment of a process that has none yet, because it is inside an exec.
+
+    The pipe of the watchdog closes before the environment is there.
+    """
     deadline = time.monotonic() + _EXEC_PATIENCE_SECONDS
-    while _is_becoming_its_program(pid) and time.monotonic() < deadline:
+    while _is_inside_exec(pid) and time.monotonic() < deadline:
         os.sched_yield()
     return _read(pid, "environ") or b""
 
 
-def _is_becoming_its_program(pid: int) -> bool:
-    """Whether it has memory, and no place for an environment in it."""
+def _is_inside_exec(pid: int) -> bool:
+    """Return whether a process has memory, but no environment in it."""
     fields = _stat(pid)
     return len(fields) > _ENV_END and fields[_ENV_END] == b"0" != fields[_MEMORY]
 
 
 def _of_all(name: str) -> Iterator[tuple[int, bytes]]:
-    """What the system says of every process that may be looked into."""
+    """Yield a file of /proc for every process that this user may read."""
     for process in os.listdir(_PROC):  # noqa: PTH208
         if process.isdecimal() and (said := _read(int(process), name)) is not None:
             yield int(process), said
 
 
 def _read(pid: int, name: str) -> bytes | None:
-    """Asked for whenever a command has ended, of all processes, and so without `Path` and files,
-    which take longer than the system."""
+    """Return a file of /proc; None if it cannot be read.
+
+    It is read for all processes after every command, so it avoids the overhead of `Path`.
+    """
     try:
         fd = os.open(f"{_PROC}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -184,7 +193,7 @@ def _read(pid: int, name: str) -> bytes | None:
 
 
 def group_is_alive(group: int) -> bool:
-    """Whether a process of the group still runs (a zombie that nobody waited for does not)."""
+    """Return whether a process of the group still runs. A zombie does not."""
     if not _HAS_GROUPS:
         return bool(_descendants(group))
     try:
@@ -204,8 +213,10 @@ def group_is_alive(group: int) -> bool:
 
 
 def _descendants(pid: int) -> list[int]:
-    """A process and what it started, where there are no groups; none once it has ended: what is
-    left of its children is found by the marker."""
+    """Return a process and its descendants, for systems without groups.
+
+    The list is empty after its end; the marker then finds the children that are left.
+    """
     import psutil
 
     try:
@@ -220,8 +231,14 @@ def _descendants(pid: int) -> list[int]:
 def end(
     group: int, marker: str, grace_seconds: float, hurry: Callable[[], bool] = lambda: False
 ) -> None:
-    """Asks the whole tree to end, and after the grace period, or once in a hurry, makes it. Windows
-    has no way to ask."""
+    """Ask all descendants of a command to end; kill them after the grace period.
+
+    Args:
+        group: The process group of the command.
+        marker: Its marker.
+        grace_seconds: The grace period; 0 kills at once.
+        hurry: Ends the grace period when it returns true.
+    """
     if _HAS_GROUPS and grace_seconds > 0 and not hurry():
         _signal(group, marker, signal.SIGTERM)
         deadline = time.monotonic() + grace_seconds
@@ -233,7 +250,7 @@ def end(
 
 
 def kill(group: int | None, marker: str) -> None:
-    """Kills until nothing is left: a process may fork between the look and the signal."""
+    """Kill until no process is left: one may fork between the search and the signal."""
     deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
     while True:
         if not _signal(group, marker, _KILL) or time.monotonic() > deadline:
@@ -242,8 +259,11 @@ def kill(group: int | None, marker: str) -> None:
 
 
 def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
-    """Ends processes that earlier owners left behind, but not those marked with the prefix
-    `spare`; returns their ids."""
+    """Kill processes of earlier owners, except those with the marker prefix `spare`.
+
+    Returns:
+        Their ids.
+    """
     killed: list[int] = []
     deadline = time.monotonic() + _KILL_PATIENCE_SECONDS
     while time.monotonic() < deadline:
@@ -252,7 +272,7 @@ def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
             alive -= set(marked(spare, prefix=True))
         if not alive:
             break
-        # All are stopped first: a shell that lives to see its child killed would say so in a log.
+        # All are stopped first: a shell that sees its child killed would write that to a log.
         stop = [signal.SIGSTOP] if hasattr(signal, "SIGSTOP") else []
         for number in (*stop, _KILL):
             for pid in alive:
@@ -264,7 +284,7 @@ def kill_marked(marker_prefix: str, *, spare: str) -> list[int]:
 
 
 def _signal(group: int | None, marker: str, number: signal.Signals) -> list[int]:
-    """Returns whom it found by the marker."""
+    """Send a signal to the group and to processes with the marker; return the latter."""
     if group is not None:
         _signal_group(group, number)
     found = marked(marker)
@@ -275,7 +295,7 @@ def _signal(group: int | None, marker: str, number: signal.Signals) -> list[int]
 
 
 def _signal_group(group: int, number: signal.Signals) -> None:
-    """Where there are no groups, to the first process and what it started."""
+    """Send a signal to a group; without groups, to the process and its descendants."""
     if _HAS_GROUPS:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
@@ -286,12 +306,12 @@ def _signal_group(group: int, number: signal.Signals) -> None:
 
 
 def kill_group(group: int) -> None:
-    """Ends the process group of a child, without a look for what left it."""
+    """Kill the process group of a child, but not processes that have left it."""
     _signal_group(group, _KILL)
 
 
 def _watch() -> None:
-    """The watchdog's main loop; see the head of this file."""
+    """Run the main loop of the watchdog; see the docstring of this module."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
@@ -317,7 +337,7 @@ def _watch() -> None:
 
 
 def _end_left(group: int | None, marker: str, cgroup: str) -> None:
-    """Ends what a dead owner left of one command."""
+    """End the processes of one command after the death of its owner."""
     if cgroup:
         with contextlib.suppress(OSError):
             (Path(cgroup) / "cgroup.kill").write_text("1")
@@ -326,7 +346,7 @@ def _end_left(group: int | None, marker: str, cgroup: str) -> None:
     while cgroup and Path(cgroup).is_dir() and time.monotonic() < deadline:
         try:
             Path(cgroup).rmdir()
-        except OSError:  # the killed are still in it
+        except OSError:  # killed processes are still in it
             time.sleep(_POLL_SECONDS)
 
 

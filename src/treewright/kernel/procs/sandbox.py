@@ -1,8 +1,8 @@
-"""A command inside bubblewrap: what it can reach is what its command line lists.
+"""Commands inside bubblewrap, which can reach only the paths that their mounts list.
 
-It has a /tmp and processes of its own and no network unless given; every place else can be read,
-written or neither, as a list of mounts says, of which a later one covers an earlier one. Its
-processes end with bubblewrap, wherever they moved: they live in a namespace of their own.
+A command has a private /tmp, a private process namespace, and no network unless the caller allows
+it. Mounts say which other paths can be read or written; a later mount covers an earlier one. All
+processes of the command end with bubblewrap, because they cannot leave the namespace.
 """
 
 from __future__ import annotations
@@ -17,34 +17,36 @@ from typing import Literal
 
 from treewright.kernel.errors import UsageError
 
-SCRATCH = "/tmp"  # noqa: S108 (inside, where it is empty and the command's own)
+SCRATCH = "/tmp"  # noqa: S108 (a private directory inside the sandbox)
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
-"""What programs of the system need to start."""
+"""The paths that programs of the system need to start."""
 _NO_FILE = "/dev/null"
 _DEVICES = ("nvidia*", "dri", "kfd", "dxg")
-"""Below /dev: processors for computing."""
+"""The devices below /dev that compute."""
 _TRIAL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A place inside, the same as outside. `hide` leaves an empty directory, or a file that
-    cannot be read; a place that does not exist is left out."""
+    """A path inside the sandbox, the same as outside. A path that does not exist is left out.
+
+    `hide` shows an empty directory instead, or a file that cannot be read.
+    """
 
     access: Literal["read", "write", "hide"]
     path: Path
 
 
 def require(what: str) -> str:
-    """The program bwrap; a UsageError in which `what` needs it if it does not work here."""
-    problem = why_not()
+    """Return the path of bwrap; raise UsageError, naming `what` needs it, if it does not work."""
+    problem = find_problem()
     if problem is not None:
         raise UsageError(f"{what} needs bubblewrap (the program bwrap), {problem}")
     return shutil.which("bwrap") or "bwrap"
 
 
-def why_not() -> str | None:
-    """What is wrong with bubblewrap on this machine; None if it works."""
+def find_problem() -> str | None:
+    """Return why bubblewrap does not work on this machine; None if it works."""
     found = shutil.which("bwrap")
     if found is None:
         return "which is not installed"
@@ -64,9 +66,20 @@ def command_line(
     devices: bool = False,
     what: str = "this",
 ) -> list[str]:
-    """What to put before a command. `base` can be read, where /tmp, /proc and /dev do not cover
-    it; then come the mounts, in their order. `devices` are those that compute."""
-    # Who is root here would otherwise be it inside too, and could mount all this anew.
+    """Return the arguments to put before a command, which run it in a sandbox.
+
+    Args:
+        base: Paths that can be read; /tmp, /proc and /dev cover them.
+        mounts: Further paths, in the order of mounting.
+        directory: The working directory.
+        network: Whether the command has the network.
+        devices: Whether the command has the devices that compute.
+        what: The word for the command in the error message.
+
+    Raises:
+        UsageError: bubblewrap does not work on this machine.
+    """
+    # Root outside would be root inside too, and could change the mounts.
     command = [require(what), "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]
     if network:
         command.append("--share-net")
@@ -95,7 +108,7 @@ def command_line(
 
 @cache
 def _try(program: str) -> None:
-    """Raises if the kernel forbids what bubblewrap does; a success is remembered."""
+    """Raise if the kernel does not let bubblewrap work. A success is cached."""
     done = subprocess.run(
         [
             program,
@@ -117,5 +130,5 @@ def _try(program: str) -> None:
         check=False,
     )
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise UsageError(said[-1] if said else f"it ended with code {done.returncode}")
+        lines = done.stderr.strip().splitlines()
+        raise UsageError(lines[-1] if lines else f"it ended with code {done.returncode}")

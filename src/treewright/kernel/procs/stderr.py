@@ -1,4 +1,4 @@
-"""Stderr, which people read for a while: what a program says there must not be what ends it."""
+"""Stderr without the failures that would end the program."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ if TYPE_CHECKING:
 
 
 class _Unread(io.FileIO):
-    """A file descriptor that people read, or not: what cannot be written is left out."""
+    """A file that drops output that cannot be written."""
 
     def write(self, b: Buffer, /) -> int:
         left = memoryview(b).cast("B")
         size = left.nbytes
         with contextlib.suppress(OSError):
-            while left and (written := super().write(left)):  # none where it would have to wait
+            while left and (written := super().write(left)):  # None if the write would block
                 left = left[written:]
         return size
 
 
 def ignore_write_errors() -> None:
-    """From now on nothing ends because stderr is gone: a terminal that was closed, a `tee` that
-    was killed, a log on a full disk. Stdout, which programs read, is as it was."""
-    if sys.stderr is None:  # closed from the beginning: `2>&-`
+    """Replace `sys.stderr` by one that drops output that cannot be written.
+
+    So the program keeps running when its terminal is closed, a `tee` is killed or the disk with the
+    log is full. Stdout, which programs read, stays as it is.
+    """
+    if sys.stderr is None:  # the shell closed it: `2>&-`
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
         return
     try:
         number = sys.stderr.fileno()
-    except (OSError, ValueError):  # somebody's own stream, in this process
+    except (OSError, ValueError):  # the caller replaced it with a stream without a descriptor
         return
-    # Without a buffer in between, which raises where a signal handler writes inside of a write.
+    # Without a buffer, which raises if a signal handler writes during a write.
     sys.stderr = io.TextIOWrapper(
         _Unread(number, "w", closefd=False),
         encoding=sys.stderr.encoding,

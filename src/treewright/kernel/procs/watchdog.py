@@ -1,4 +1,4 @@
-"""A helper process that ends our children should we be killed ourselves."""
+"""The watchdog: a process that ends the commands of this process if this one is killed."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from treewright.kernel.procs import proctree
 
 
 class Watchdog:
-    """Started on first use; one serves every thread of this process."""
+    """The watchdog of this process, for all of its threads. It is started at its first use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._told: dict[str, str] = {}
+        self._lines: dict[str, str] = {}
 
     @contextlib.contextmanager
     def expecting(self, marker: str, cgroup: Path | None = None) -> Iterator[None]:
-        """The same for what will have that marker: a child runs before its group is known here."""
-        with self._holding(marker, f"?{marker} {cgroup or ''}\n", f"!{marker}\n"):
+        """Guard a command that is about to start, by its marker: its group is not known yet."""
+        with self._registered(marker, f"?{marker} {cgroup or ''}\n", f"!{marker}\n"):
             yield
 
     @contextlib.contextmanager
     def guarding(self, group: int, marker: str, cgroup: Path | None = None) -> Iterator[None]:
-        """While the block runs, our death is the death of that group, marker and cgroup."""
+        """Guard a running command: its group, marker and cgroup are killed if this process is."""
         name = str(group)
-        with self._holding(name, f"+{group} {marker} {cgroup or ''}\n", f"-{group}\n"):
+        with self._registered(name, f"+{group} {marker} {cgroup or ''}\n", f"-{group}\n"):
             yield
 
     def close(self) -> None:
-        """Ends the helper; for tests that count processes."""
+        """End the watchdog; for tests that count processes."""
         with self._lock:
             if self._process is not None and self._process.stdin is not None:
                 self._process.stdin.close()
@@ -43,33 +43,33 @@ class Watchdog:
             self._process = None
 
     @contextlib.contextmanager
-    def _holding(self, name: str, begins: str, ends: str) -> Iterator[None]:
+    def _registered(self, name: str, begin: str, end: str) -> Iterator[None]:
         try:
-            # Noted first: one that is started anew meanwhile, and who is interrupted, needs it.
+            # Remembered before it is sent, for a watchdog that is started again meanwhile.
             with self._lock:
-                self._told[name] = begins
-            self._tell(begins)
+                self._lines[name] = begin
+            self._send(begin)
             yield
         finally:
             with self._lock:
-                still_held = self._told.pop(name, None) is not None  # not so in a fork
-            if still_held:
+                is_registered = self._lines.pop(name, None) is not None  # not in a forked process
+            if is_registered:
                 with contextlib.suppress(OSError):
-                    self._tell(ends)
+                    self._send(end)
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         with self._lock:
             if self._process is None or self._process.poll() is not None:
                 self._start()
             try:
                 self._write(line)
-            except OSError:  # it has died since we looked
+            except OSError:  # it died after the check
                 self._start()
                 self._write(line)
 
     def _start(self) -> None:
-        """One that died guards nothing any more, so the next is told all that still runs."""
-        quick = ["-S"] if proctree.HAS_PROC else []  # elsewhere it needs psutil
+        """Start a watchdog and send it all commands that run."""
+        quick = ["-S"] if proctree.HAS_PROC else []  # without /proc it needs psutil
         self._process = subprocess.Popen(
             [sys.executable, "-I", *quick, proctree.__file__],
             bufsize=0,
@@ -79,8 +79,8 @@ class Watchdog:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        if self._told:
-            self._write("".join(self._told.values()))
+        if self._lines:
+            self._write("".join(self._lines.values()))
 
     def _write(self, lines: str) -> None:
         assert self._process is not None
@@ -90,10 +90,12 @@ class Watchdog:
             data = data[self._process.stdin.write(data) :]
 
     def forget(self) -> None:
-        """In a fork: what was told is our parent's, and so is the helper, which waits until
-        nobody holds its pipe any more."""
+        """Forget the watchdog in a forked process: it belongs to the parent.
+
+        It waits until every copy of its pipe is closed.
+        """
         self._lock = threading.Lock()
-        self._told = {}
+        self._lines = {}
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
             self._process.returncode = 0  # not our child

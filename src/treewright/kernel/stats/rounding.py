@@ -1,7 +1,7 @@
-"""Differences that say nothing: two numbers apart by less than what numbers of that size can mean.
+"""Differences within rounding: smaller than the resolution of numbers of that size.
 
-The same value comes out of sums in another order with other last bits. Whoever compares
-measurements (`tree`, `search`) calls such a difference none. Pure.
+The same value has other last bits when it is summed in another order. Comparisons of measurements
+in `tree` and `search` count such a difference as 0. Pure.
 """
 
 from __future__ import annotations
@@ -9,21 +9,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 _ROUNDING = 1e-9
-"""Two numbers that agree to this share of themselves are the same measurement."""
+"""Two numbers that differ by at most this share of the larger one are the same measurement."""
 _RESOLUTION = 1e-12
-"""So are two that differ by less than this share of what such numbers usually are."""
+"""So are two numbers that differ by at most this share of the usual size."""
 
 
 def same_measurement(a: float, b: float) -> bool:
-    """Whether rounding explains the difference."""
+    """Return whether the difference of two numbers is within rounding."""
     return abs(a - b) <= _ROUNDING * max(abs(a), abs(b))
 
 
 def beyond_rounding(
     gains: Sequence[float], before: Sequence[float], after: Sequence[float], size: float
 ) -> list[float]:
-    """The gains from `before` to `after`, without those that are smaller than what numbers of
-    that size can mean. `size`: how large those before are on average."""
+    """Return gains with those within rounding set to 0.
+
+    Args:
+        gains: The differences from `before` to `after`.
+        before: The numbers before.
+        after: The numbers after.
+        size: The average size of the numbers before.
+    """
     usual = _RESOLUTION * (size or 1.0)
     return [
         0.0 if abs(gain) <= usual or same_measurement(a, b) else gain
@@ -34,8 +40,10 @@ def beyond_rounding(
 def sizes_of_changes(
     gains: Sequence[float], before: Sequence[float], after: Sequence[float]
 ) -> list[float]:
-    """How large the numbers are that a mean of gains is made of: those that are the same on both
-    sides add nothing to it, and no error."""
+    """Return the size of the numbers behind each gain; 0 where there is no gain.
+
+    Numbers that are equal before and after add nothing to a mean of gains, and no error.
+    """
     return [
         max(abs(a), abs(b)) if gain else 0.0
         for gain, a, b in zip(gains, before, after, strict=True)
@@ -43,6 +51,9 @@ def sizes_of_changes(
 
 
 def beyond_resolution(x: float, size: float) -> float:
-    """A mean of gains, or a bound of it, of numbers that are so large on average: gains and losses
-    that cancel out leave the error of their sum, which is no gain."""
+    """Return a mean of gains, or a bound of it; 0 if it is within the rounding of its sum.
+
+    Gains and losses that cancel out leave the error of their sum. `size` is the average size of the
+    numbers.
+    """
     return 0.0 if abs(x) <= _RESOLUTION * size else x

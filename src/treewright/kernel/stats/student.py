@@ -1,4 +1,4 @@
-"""Student's t, and the bootstrap tails that follow from it. The same bits on every machine."""
+"""Quantiles of Student's t and of bootstrap tails, with the same bits on every machine."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from statistics import NormalDist
 
 @lru_cache(maxsize=256)
 def expanded_tail(n: int, confidence: float) -> float:
-    """The share of resampled means to leave out at either end (Hesterberg 2015)."""
+    """Return the share of resampled means to leave out at either end (Hesterberg 2015)."""
     t = student_quantile(0.5 + confidence / 2, n - 1)
     return NormalDist().cdf(-math.sqrt(n / (n - 1)) * t)
 
 
 @lru_cache(maxsize=256)
 def student_quantile(p: float, df: int) -> float:
-    """The p-quantile (p > 0.5) of Student's t, by bisection on its distribution function."""
+    """Return the p-quantile (p > 0.5) of Student's t, by bisection."""
     low, high = 0.0, 1.0
     while _student_cdf(high, df) < p:
         high *= 2
@@ -26,11 +26,11 @@ def student_quantile(p: float, df: int) -> float:
             low = middle
         else:
             high = middle
-    return float(f"{(low + high) / 2:.10g}")  # the last bits are the C library's own
+    return float(f"{(low + high) / 2:.10g}")  # the last bits depend on the C library
 
 
 def _student_cdf(t: float, df: int) -> float:
-    """For whole df, the finite trigonometric sums of Abramowitz & Stegun 26.7.3 and 26.7.4."""
+    """Return the distribution function for a whole df (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
     theta = math.atan(t / math.sqrt(df))
     cos2 = math.cos(theta) ** 2
     if df == 1:

@@ -1,4 +1,4 @@
-"""Copies of the files that decisions rest on, each with the sha256 that proves it."""
+"""Copies of the files that decisions rest on, with their sha256 checksums."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ class Artifact(msgspec.Struct, frozen=True):
 
 
 def sha256_file(path: Path, largest: int = untrusted.LARGEST_RESULTS) -> str:
-    """Of a plain file of at most that size; a candidate may have put a pipe in its place, which
-    would never end. Anything else is an OSError."""
+    """Return the checksum of a regular file.
+
+    Raises:
+        OSError: The path is no regular file, such as a pipe of a candidate, or is too large.
+    """
     digest = hashlib.sha256()
     with untrusted.open_plain(path, largest) as file:
         while chunk := file.read(_CHUNK):
@@ -33,11 +36,12 @@ def sha256_file(path: Path, largest: int = untrusted.LARGEST_RESULTS) -> str:
 
 
 def sha256_text(text: str) -> str:
+    """Return the checksum of a text in UTF-8."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def keep(data: bytes, run_dir: Path, name: str, provenance: str) -> Artifact:
-    """Durably writes `artifacts/<name>`."""
+    """Write `artifacts/<name>` durably and return its record. `provenance` names its source."""
     target = run_dir / DIRECTORY / name
     write(target, data)
     return Artifact(
@@ -49,8 +53,7 @@ def keep(data: bytes, run_dir: Path, name: str, provenance: str) -> Artifact:
 
 
 def write(target: Path, data: bytes) -> None:
-    """Puts `data` there, whatever is there now, and makes the directory if that was removed;
-    nobody has a reason to write to it again."""
+    """Write a read-only file durably, in place of any file or directory of that name."""
     atomic.make_directory(target.parent)
     if target.is_dir() and not target.is_symlink():
         untrusted.remove_tree(target)

@@ -1,7 +1,7 @@
-"""Files that are either the old one or the new one, never half of each.
+"""Atomic files: after a crash a file has either its old or its new content, never half of each.
 
-temp file in the same directory -> write -> fsync -> rename -> fsync(directory).
-A crash leaves at most a temp file, whose name `sweep_temporaries` recognises.
+A write is: temporary file in the same directory -> write -> fsync -> rename -> fsync(directory).
+A crash leaves at most a temporary file, which `sweep_temporaries` removes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REPLACE_POLL_SECONDS = 0.01
 
 
 def describe(error: OSError, path: Path) -> StorageError:
-    """The one-line form of an I/O error on a run's file."""
+    """Return an I/O error on a file of a run as a one-line error."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageError(
             f"no space left while writing {path}; free some and run the same command again: "
@@ -40,7 +40,7 @@ def describe(error: OSError, path: Path) -> StorageError:
 
 
 def is_full(path: Path) -> bool:
-    """Whether the file system has so little room that a failure may be due to that."""
+    """Return whether the file system is so full that a failure may be due to that."""
     if not hasattr(os, "statvfs"):
         return shutil.disk_usage(path).free < _FULL_BELOW_BYTES
     found = os.statvfs(path)
@@ -50,7 +50,7 @@ def is_full(path: Path) -> bool:
 
 @contextlib.contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """Turns the OSErrors of a block into a StorageError that names `path`."""
+    """Turn OSErrors of the block into a StorageError that names `path`."""
     try:
         yield
     except OSError as error:
@@ -69,13 +69,14 @@ def fsync_directory(path: Path) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
+    """Write all bytes to a descriptor."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
 def _write_temporary(directory: Path, data: bytes, mode: int = 0o644) -> tuple[Path, int]:
-    """Its path, and a descriptor for reading and appending."""
+    """Write a temporary file; return its path and a descriptor for reading and appending."""
     temp = directory / f"{_TEMP_PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
     fd = os.open(temp, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | BINARY, mode)
     try:
@@ -90,7 +91,7 @@ def _write_temporary(directory: Path, data: bytes, mode: int = 0o644) -> tuple[P
 
 
 def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Durably replaces `path` with `data`."""
+    """Replace `path` with `data` durably."""
     with storage_errors(path):
         temp, fd = _write_temporary(path.parent, data, mode)
         os.close(fd)
@@ -98,10 +99,10 @@ def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 def write_and_keep_open(path: Path, data: bytes, mode: int = 0o644) -> int:
-    """Durably replaces `path` with `data`; returns a descriptor for reading and appending.
+    """Replace `path` with `data` durably; return a descriptor for reading and appending.
 
-    On POSIX the descriptor is of the very file that was written. Windows renames no open file, so
-    there it is opened again by its name.
+    On POSIX the descriptor belongs to the file that was written. Windows cannot rename an open
+    file, so the file is opened again by its name there.
     """
     if not IS_POSIX:
         write_bytes(path, data, mode)
@@ -118,7 +119,7 @@ def write_and_keep_open(path: Path, data: bytes, mode: int = 0o644) -> int:
 
 
 def _replace(temp: Path, path: Path) -> None:
-    """Durably gives a written temp file its name; removes it if that fails."""
+    """Rename a temporary file durably; remove it if that fails."""
     try:
         rename(temp, path)
         fsync_directory(path.parent)
@@ -129,10 +130,10 @@ def _replace(temp: Path, path: Path) -> None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Rename a file, also onto one that exists.
+    """Rename a file, also onto an existing one.
 
-    Windows refuses while another process has the target open; readers here are short, so the
-    rename is tried again for a while.
+    Windows refuses while another process has the target open. Readers close it soon, so the rename
+    is tried again for a while.
     """
     deadline = time.monotonic() + _REPLACE_PATIENCE_SECONDS
     while True:
@@ -146,21 +147,22 @@ def rename(source: Path, target: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Replace `path` with a text durably."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_if_changed(path: Path, text: str) -> None:
-    """For what is derived again and again: a file that is right already costs no sync."""
+    """Replace `path` with a text durably, unless the file has that text already."""
     data = text.encode("utf-8")
     if not (path.is_file() and path.read_bytes() == data):
         write_bytes(path, data)
 
 
 def write_many(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Durably replaces several files of a directory, each whole; all are there on return.
+    """Replace several files of a directory durably, each atomically.
 
-    Syncs are asked for at once, which lets the file system commit them together: for a
-    hundred small files that is several times faster than one after the other.
+    The files are synced at the same time, so that the file system can commit them together. For a
+    hundred small files that is several times faster than one sync after the other.
     """
     if not files:
         return
@@ -185,13 +187,16 @@ def write_many(directory: Path, files: Mapping[str, bytes]) -> None:
 
 
 def create_exclusive(path: Path, data: bytes, mode: int = 0o644) -> bool:
-    """Durably creates `path` whole; False if somebody else was first."""
+    """Create `path` durably and atomically; return False if it exists already."""
     with storage_errors(path):
         temp, fd = _write_temporary(path.parent, data, mode)
         os.close(fd)
         try:
             os.link(temp, path)
-        except (FileExistsError, FileNotFoundError):  # the winner may have swept our temp file
+        except (
+            FileExistsError,
+            FileNotFoundError,
+        ):  # the other creator may have swept the temporary file
             return False
         finally:
             temp.unlink(missing_ok=True)
@@ -200,7 +205,7 @@ def create_exclusive(path: Path, data: bytes, mode: int = 0o644) -> bool:
 
 
 def make_directory(path: Path) -> None:
-    """Creates a directory and its parents; every entry made is durable."""
+    """Create a directory and its parents durably."""
     with storage_errors(path):
         made = [level for level in (path, *path.parents) if not level.exists()]
         path.mkdir(parents=True, exist_ok=True)
@@ -209,13 +214,15 @@ def make_directory(path: Path) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name is one that is being written, or was when its writer died."""
+    """Return whether a file name is that of a temporary file of this module."""
     return name.startswith(_TEMP_PREFIX)
 
 
 def sweep_temporaries(directory: Path, *, older_seconds: float | None = None) -> None:
-    """Removes temp files that a killed writer left in `directory` (not below it). Where others
-    may be writing, only those that nobody can be at any more."""
+    """Remove temporary files that a killed writer left in `directory`, but not below it.
+
+    If other processes may be writing there, `older_seconds` spares their files.
+    """
     for leftover in directory.glob(f"{_TEMP_PREFIX}*"):
         with contextlib.suppress(FileNotFoundError):
             if older_seconds is None or time.time() - leftover.lstat().st_mtime > older_seconds:

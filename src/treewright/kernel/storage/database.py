@@ -1,8 +1,8 @@
-"""SQLite files: the one way to open them, to change them, and to say what is wrong with them.
+"""SQLite files: opening them, transactions, and readable errors.
 
-A connection for writing is in WAL mode and syncs every commit, so what was committed survives a
-power cut. A connection for reading cannot write. A file's `application_id` says which kind of file
-it is, and its `user_version` which version of that kind.
+A connection for writing is in WAL mode and syncs every commit, so a commit survives a power cut. A
+connection for reading cannot write. The `application_id` of a file is its kind, and its
+`user_version` the version of that kind.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Schema:
     def is_new(self, connection: sqlite3.Connection, path: Path) -> bool:
         """Return whether the file is empty. Raises StorageError if it is not of this kind and
         version."""
-        with _one_look(connection):
+        with _one_snapshot(connection):
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -62,15 +62,23 @@ class Schema:
 def open_database(
     path: Path, schema: Schema, wait_seconds: float = DEFAULT_WAIT_SECONDS, *, wal: bool = True
 ) -> sqlite3.Connection:
-    """A connection for any thread to a file of this kind, which is made if there is none.
+    """Return a connection to a file of this kind, for any thread; create the file if it is missing.
 
-    `wal` is for files that several processes write; without it a file can be read where nothing
-    may be written.
+    Args:
+        path: The file.
+        schema: Its kind and version.
+        wait_seconds: The longest wait for a lock of another process.
+        wal: Use WAL mode, for files that several processes write. Without it the file can be read
+            in a directory that is not writable.
+
+    Raises:
+        StorageError: The file is of another kind or version, or is damaged.
+        LockActive: Another process holds a lock for too long.
     """
     if path.is_dir():
         raise StorageError(f"{path} is a directory, not a {schema.what}")
     atomic.make_directory(path.parent)
-    with errors_for_people(path, schema.what, wait_seconds):
+    with readable_errors(path, schema.what, wait_seconds):
         connection = _connect(path, "rwc", wait_seconds)
         try:
             is_new = schema.is_new(connection, path)
@@ -89,9 +97,12 @@ def open_database(
 def open_read_only(
     path: Path, schema: Schema, wait_seconds: float = DEFAULT_WAIT_SECONDS
 ) -> sqlite3.Connection:
-    """A connection for any thread that cannot write; rows have names. The file must be there.
+    """Return a connection that cannot write, for any thread; its rows have names.
 
-    Raises StorageError where the file is of another kind or version; it may be new and empty.
+    The file must exist; it may be empty.
+
+    Raises:
+        StorageError: The file is of another kind or version.
     """
     connection = _connect(path, "ro", wait_seconds)
     try:
@@ -105,21 +116,23 @@ def open_read_only(
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Everything in the block or nothing of it."""
+    """Commit everything in the block, or nothing."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # a full disk ends it by itself
+        if connection.in_transaction:  # on a full disk SQLite has rolled back already
             connection.execute("ROLLBACK")
         raise
 
 
 @contextlib.contextmanager
-def _one_look(connection: sqlite3.Connection) -> Iterator[None]:
-    """Reads in the block see one state of the file, whatever others commit meanwhile: between two
-    looks another process may have filled and marked a new file."""
+def _one_snapshot(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let all reads in the block see the same state of the file.
+
+    Between two separate reads another process may fill a new file.
+    """
     if connection.in_transaction:
         yield
         return
@@ -131,10 +144,10 @@ def _one_look(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def errors_for_people(
+def readable_errors(
     path: Path, what: str, wait_seconds: float = DEFAULT_WAIT_SECONDS
 ) -> Iterator[None]:
-    """What SQLite says, as one line that says what to do."""
+    """Turn errors of SQLite in the block into one-line errors that say what to do."""
     try:
         yield
     except sqlite3.Error as error:
@@ -155,8 +168,11 @@ def errors_for_people(
 
 
 def _use_wal(connection: sqlite3.Connection, wait_seconds: float) -> None:
-    """SQLite waits for others everywhere but here: to change the mode it reads first, and whoever
-    holds a read lock is told at once that the file is locked, lest two wait for each other."""
+    """Switch to WAL mode, waiting for other processes.
+
+    SQLite itself does not wait here: the change of mode upgrades a read lock, and a wait could
+    block two processes for ever.
+    """
     deadline = time.monotonic() + wait_seconds
     while True:
         try:
@@ -182,8 +198,8 @@ def _connect(path: Path, mode: str, wait_seconds: float) -> sqlite3.Connection:
 def _fill(connection: sqlite3.Connection, schema: Schema, path: Path) -> None:
     with transaction(connection):
         if not schema.is_new(connection, path):
-            return  # another process was quicker
-        # Not executescript: that would commit, and filling a file is one transaction.
+            return  # another process has filled it
+        # Not executescript, which would commit: filling a file is one transaction.
         for statement in filter(None, (part.strip() for part in schema.tables.split(";"))):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {schema.version}")

@@ -26,9 +26,9 @@ def holding(path: Path, *, on_wait: Callable[[], None] = lambda: None) -> Iterat
     Raises:
         OSError: The file cannot be made or opened, or its file system has no locks.
     """
-    import filelock  # 15 ms, which a command that takes no lock does not pay
+    import filelock  # imported here: it takes 15 ms, and few commands take a lock
 
-    if not path.parent.is_dir():  # filelock would make it, in place of a repository that is gone
+    if not path.parent.is_dir():  # filelock would create it, even for a repository that was removed
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     lock = filelock.FileLock(
         path, poll_interval=_POLL_SECONDS, fallback_to_soft=False, preserve_lock_file=True

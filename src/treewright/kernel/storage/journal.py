@@ -1,17 +1,17 @@
-"""An append-only JSONL file: the history of a run, one fact a line.
+"""The journal: an append-only JSONL file with the history of a run, one fact a line.
 
-Every line is an object with `type`, `epoch` (of the lease under which it was
-written) and `at`. Appends are durable when they return, unless asked not to be. Two
-things can go wrong with the tail, and both are read the same way by everybody:
+Every line is an object with `type`, `epoch` (of the lease under which it was written) and `at`.
+Appends are durable when they return, unless the caller says otherwise. Every reader ignores two
+kinds of lines:
 
-- a torn line (its writer was killed inside the write) is followed, if by
-  anything, by a `lease` line of a later epoch; it is ignored;
-- a line of an epoch older than one already seen was written by an owner that had
-  lost its lease; it is ignored (this is what makes takeover safe).
+- a torn line, whose writer was killed during the write. If any line follows it, that is a `lease`
+  line of a later epoch;
+- a line of an earlier epoch than a line before it: its writer had lost the lease. This makes
+  takeover safe.
 
-Anything else that does not parse means a damaged file, reported with its line number.
-The file is never truncated and never rewritten. Should somebody remove it while it is written, or
-put another in its place, its writer puts it back with all that was in it.
+Any other line that does not parse means that the file is damaged; the error names the byte.
+The file is never truncated and never rewritten. If it is removed or replaced while a run writes it,
+the writer restores it with its whole content.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _head = jsontext.decoder(_Head)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One valid line: its raw bytes, and the offset just behind it."""
+    """A valid line: its bytes, and the offset of the byte after it."""
 
     type: str
     epoch: int
@@ -63,7 +63,11 @@ class Line:
 
 
 def read(path: Path, offset: int = 0, epoch: int = 0) -> Iterator[Line]:
-    """The valid lines from `offset` on, given that `epoch` had been reached there."""
+    """Yield the valid lines from `offset` on, where the journal had reached `epoch`.
+
+    Raises:
+        StorageError: The file is damaged.
+    """
     try:
         _require_file(path)
         with path.open("rb") as file:
@@ -74,7 +78,7 @@ def read(path: Path, offset: int = 0, epoch: int = 0) -> Iterator[Line]:
 
 
 def _require_file(path: Path) -> None:
-    """Whoever opens a pipe in its place would wait for ever."""
+    """Raise StorageError unless the path is a regular file: opening a pipe would wait for ever."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise StorageError(f"{path}: not a file any more; restore it from a backup")
 
@@ -112,7 +116,7 @@ def _parse(raw: bytes) -> _Head | None:
 
 
 def last_epoch(path: Path) -> int:
-    """The latest epoch near the end of the file; 0 if there is none."""
+    """Return the latest epoch near the end of the file; 0 if there is none."""
     try:
         _require_file(path)
         size = path.stat().st_size
@@ -131,7 +135,7 @@ def last_epoch(path: Path) -> int:
 
 
 class Journal:
-    """The writing end. One a run, held by the owner of its lease."""
+    """The writer of a journal, which belongs to the owner of the lease."""
 
     def __init__(
         self,
@@ -140,8 +144,15 @@ class Journal:
         guard: Callable[[], None],
         is_ours: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`guard` is called before every append and raises when the lease is lost. `is_ours` is
-        asked before the file is put back: nobody else can have begun a run there."""
+        """Open the file for appending.
+
+        Args:
+            path: The file.
+            epoch: The epoch of the lease.
+            guard: Called before every append; raises if the lease is lost.
+            is_ours: Called before a removed file is restored; says whether the lease is still in
+                place, so that no other run can have begun there.
+        """
         self.path = path
         self.epoch = epoch
         self._name = str(path)
@@ -158,21 +169,25 @@ class Journal:
 
     @property
     def end(self) -> int:
-        """The offset behind the last line this journal wrote, or its size when opened."""
+        """The offset after the last line that this journal wrote, or its size when opened."""
         return self._end
 
     def append(self, lines: Sequence[bytes], *, sync: bool = True) -> None:
-        """Appends encoded objects, all in one write.
+        """Append encoded objects in one write.
 
-        Without `sync` they survive the end of this process but not a power cut, and
-        become durable with the next append that syncs. After a failure nothing more is
-        appended: only the next owner's lease line may follow what could be half a line.
+        Without `sync` they survive the end of this process but not a power cut, and become durable
+        with the next append that syncs. After a failure nothing more is appended, because only the
+        lease line of the next owner may follow half a line.
+
+        Raises:
+            LeaseLost: Another process owns the run.
+            StorageError: The file cannot be written.
         """
         if self._failed is not None:
             raise self._failed
         self._guard()
         if not self._is_in_place():
-            self._put_back()
+            self._restore()
         data = b"".join(line + b"\n" for line in lines)
         if self._needs_newline:
             data = b"\n" + data
@@ -187,13 +202,13 @@ class Journal:
         self._end = os.lseek(self._fd, 0, os.SEEK_CUR)
 
     def _is_in_place(self) -> bool:
-        """Else what is appended goes with this process. A directory that is shut says nothing."""
+        """Return whether the path still leads to the open file, or cannot be checked."""
         try:
             return os.path.samestat(os.stat(self._name), os.fstat(self._fd))  # noqa: PTH116 - often
         except OSError as error:
             return error.errno not in _NOT_THERE
 
-    def _put_back(self) -> None:
+    def _restore(self) -> None:
         if not self._is_ours():
             raise StorageError(
                 f"{self.path} was removed while it was written, and the rest of the run with it; "
@@ -206,11 +221,12 @@ class Journal:
         _log.warning("%s was removed or replaced while it was written; it was put back", self.path)
 
     def _read(self, start: int) -> bytes:
-        """The file from `start` on. Appends go to its end wherever the descriptor stands."""
+        """Return the file from `start` on. Appends always go to the end of the file."""
         os.lseek(self._fd, start, os.SEEK_SET)
         return os.read(self._fd, os.fstat(self._fd).st_size - start)
 
     def close(self) -> None:
+        """Close the file."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,12 +1,11 @@
-"""One owner a run: heartbeat, stale takeover, fencing.
+"""The lease: one owner of a run at a time, with heartbeat, takeover and fencing.
 
-`lease/<epoch>.json` is created exclusively; the highest epoch is the owner. To
-take over is to create the next epoch, which two takers cannot both do. The owner
-touches its own file as a heartbeat, through a descriptor, so that a replaced
-owner that wakes up touches nothing that counts. Before every durable write the
-owner looks whether the next epoch exists (one `stat`); what slips through between
-the look and the write carries an old epoch and is ignored by every reader.
-Epoch files are never removed: a sleeper of any age must find its successor.
+`lease/<epoch>.json` is created exclusively; the highest epoch is that of the owner. A process takes
+the run over by creating the next epoch, which two processes cannot both do. The owner touches its
+own file as a heartbeat, through a descriptor, so an owner that was replaced touches no file that
+counts. Before every durable write the owner checks that the next epoch does not exist (one `stat`).
+A line that is written after the check and after a takeover has an old epoch, and every reader
+ignores it. Epoch files are never removed: a process that slept must find its successor.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ DEFAULT_STALE_SECONDS = 120.0
 _HEARTBEATS_PER_STALE_PERIOD = 6
 _LONGEST_HEARTBEAT_SECONDS = 10.0
 _MISSED_HEARTBEATS = 3
-"""So many must be missed before anybody calls an owner stale, however impatient."""
+"""An owner is stale only after this many missed heartbeats, even with a shorter limit."""
 
 Takeover = Literal["none", "released", "dead", "stale", "forced"]
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Who holds an epoch. `released_at` is set by an owner that ended in order."""
+    """The owner of an epoch. `released_at` is set by an owner that ended in order."""
 
     token: str
     pid: int
@@ -51,7 +50,7 @@ class Owner(msgspec.Struct, frozen=True):
     released_at: str | None = None
     heartbeat_seconds: float = _LONGEST_HEARTBEAT_SECONDS
     pid_namespace: str = ""
-    """Where `pid` means something."""
+    """The set of processes in which `pid` is unique; see `proctree.namespace`."""
 
 
 class Lease:
@@ -80,9 +79,16 @@ class Lease:
         force: bool = False,
         after: int = 0,
     ) -> Lease:
-        """Becomes the owner, or raises LockActive saying who is.
+        """Become the owner of a run.
 
-        `after` is an epoch known to have been used, should its file have been deleted.
+        Args:
+            directory: The directory of the lease files.
+            stale_seconds: The age of a heartbeat after which its owner counts as dead.
+            force: Take over from an owner that is alive.
+            after: An epoch that was used before, in case that its file was deleted.
+
+        Raises:
+            LockActive: Another process owns the run; the message names it.
         """
         atomic.make_directory(directory)
         while True:
@@ -106,12 +112,12 @@ class Lease:
                 return cls(directory, epoch + 1, owner)
 
     def check(self) -> None:
-        """Raises LeaseLost if somebody else has taken the run over."""
-        if os.path.exists(self._next_name):  # noqa: PTH110 - asked before each line of a journal
+        """Raise LeaseLost if another process has taken the run over."""
+        if os.path.exists(self._next_name):  # noqa: PTH110 - called before each line of a journal
             raise _lost(self.epoch)
 
     def is_in_place(self) -> bool:
-        """Whether its file is still the one that it made: who finds that there waits for us."""
+        """Return whether the lease file is still the one that this process created."""
         path = _path(self._directory, self.epoch)
         try:
             return os.path.samestat(path.stat(follow_symlinks=False), os.fstat(self._fd))
@@ -119,9 +125,9 @@ class Lease:
             return False
 
     def release(self) -> None:
-        """Gives the run up, so that the next owner need not wait. Once given up it stays so."""
+        """Release the run, so that the next owner need not wait. A second call does nothing."""
         if self._stop.is_set():
-            return  # the number of the file that was open here may be another's by now
+            return  # the number of the closed descriptor may belong to another file
         self._stop.set()
         self._heart.join()
         os.close(self._fd)
@@ -131,12 +137,12 @@ class Lease:
 
     def _beat(self) -> None:
         while not self._stop.wait(self.owner.heartbeat_seconds):
-            with contextlib.suppress(OSError):  # a missed beat is not worth a run
+            with contextlib.suppress(OSError):  # a missed heartbeat must not end the run
                 os.utime(self._heartbeat)
 
 
 def check_epoch(directory: Path, epoch: int) -> None:
-    """Raises LeaseLost if the owner of that epoch has a successor."""
+    """Raise LeaseLost if the owner of that epoch has a successor."""
     if _path(directory, epoch + 1).exists():
         raise _lost(epoch)
 
@@ -149,13 +155,13 @@ def _lost(epoch: int) -> LeaseLost:
 
 
 def latest_epoch(directory: Path) -> int:
-    """The epoch of the present or last owner; 0 if there never was one."""
+    """Return the epoch of the present or last owner; 0 if there was none."""
     found = (path.stem for path in directory.glob("[0-9]*.json"))
     return max((int(stem) for stem in found if stem.isdecimal()), default=0)
 
 
 def current_owner(directory: Path) -> tuple[Owner, float] | None:
-    """The present or last owner, and the seconds since its last heartbeat. Writes nothing."""
+    """Return the present or last owner, and the seconds since its last heartbeat."""
     epoch = latest_epoch(directory)
     if not epoch:
         return None
@@ -185,7 +191,10 @@ def _may_take(directory: Path, epoch: int, stale_seconds: float, force: bool) ->
 
 
 def _is_dead(owner: Owner) -> bool:
-    """Only where its process id is one of ours; of others the heartbeat is all that is known."""
+    """Return whether the owner is a process of this machine that has ended.
+
+    Of owners elsewhere only the heartbeat is known.
+    """
     here = (socket.gethostname(), proctree.namespace())
     return (owner.host, owner.pid_namespace) == here and not proctree.is_alive(
         owner.pid, owner.process_start
@@ -204,7 +213,7 @@ def _read(path: Path) -> Owner:
 
 
 def _filesystem_now(directory: Path) -> float:
-    """The time of the file system's clock, which also stamps the heartbeats."""
+    """Return the time of the file system's clock, which also stamps the heartbeats."""
     with atomic.storage_errors(directory), tempfile.TemporaryFile(dir=directory) as probe:
         return os.fstat(probe.fileno()).st_mtime
 

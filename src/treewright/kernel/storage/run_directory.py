@@ -1,4 +1,4 @@
-"""Run ids, run directories and what a run remembers of the machine it was made on."""
+"""Run ids, run directories, and the record of the machine that a run was started on."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from treewright.kernel.errors import UsageError
 from treewright.kernel.storage import atomic
 
 STATE_DIR = ".treewright"
-"""Where everything of a project is kept that no user wrote: runs, ledger, experiments."""
+"""The directory of a project for runs, the ledger and experiments."""
 LEASE_DIR = "lease"
-"""Of any run: who owns it."""
+"""The directory of the lease in every run directory."""
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _LONGEST_RUN_ID = 80
 
 
 class RunEnvironment(msgspec.Struct, frozen=True):
-    """Where and with what a run was started. For the reader; no decision depends on it."""
+    """The machine and the versions that a run was started with. No decision depends on them."""
 
     treewright: str
     python: str
@@ -36,6 +36,7 @@ class RunEnvironment(msgspec.Struct, frozen=True):
 
     @classmethod
     def here(cls) -> RunEnvironment:
+        """Return the environment of this process."""
         return cls(
             treewright=treewright.__version__,
             python=platform.python_version(),
@@ -46,7 +47,7 @@ class RunEnvironment(msgspec.Struct, frozen=True):
 
 
 def validate_run_id(run_id: str) -> str:
-    """Ids become directory names and parts of git refs, so they are plain."""
+    """Return a run id; raise UsageError unless it can be a directory name and part of a git ref."""
     if len(run_id) > _LONGEST_RUN_ID or not _RUN_ID.fullmatch(run_id) or run_id.endswith(".lock"):
         raise UsageError(
             f"run id {run_id!r} is not usable: letters, digits, '_', '-' and inner dots, "
@@ -56,7 +57,7 @@ def validate_run_id(run_id: str) -> str:
 
 
 def new_run_id(parent: Path) -> str:
-    """A timestamped id that no directory under `parent` has yet."""
+    """Return a timestamped id that no directory under `parent` has yet."""
     stamp = now().strftime("%Y%m%d_%H%M%S")
     candidate, count = stamp, 1
     while (parent / candidate).exists():
@@ -66,14 +67,14 @@ def new_run_id(parent: Path) -> str:
 
 
 def prepare(path: Path) -> None:
-    """Makes the directory of a run, and checks that it can be written."""
+    """Create the directory of a run; raise UsageError if it is not writable."""
     atomic.make_directory(path)
     if not os.access(path, os.W_OK):
         raise UsageError(f"run directory {path} is not writable; fix its permissions and retry")
 
 
 def hide_from_git(runs: Path) -> None:
-    """Makes a directory whose `.gitignore` hides it, without a change to the user's files."""
+    """Create a directory with a `.gitignore` that hides it from the user's git status."""
     atomic.make_directory(runs)
     ignore = runs / ".gitignore"
     if not ignore.exists():

@@ -1,8 +1,8 @@
-"""Files that code we do not trust has written, or could have put something else for.
+"""Files that code under test has written, or may have replaced.
 
-A results file, a log, an idea may be a pipe that never ends, a link to a device, or
-larger than the memory. So such a file is opened without waiting and without following a
-link, must be a regular file, and is read up to a size that no honest one has.
+A results file, a log or an idea may be a pipe that never ends, a link to a device, or larger than
+the memory. So such a file is opened without waiting and without following a link, must be a regular
+file, and is read only up to a limit.
 """
 
 from __future__ import annotations
@@ -30,15 +30,25 @@ LARGEST_TEXT = 16 << 20
 
 
 class NotPlain(OSError):
-    """It is there, but not a regular file of a believable size. The text says what it is."""
+    """A path that is not a regular file of an allowed size. The message names its kind."""
 
 
 def read(path: Path, largest: int, inside: Path | None = None) -> bytes:
-    """The whole file. With `inside`, directories on the way may not lead out of it."""
+    """Return the content of a regular file.
+
+    Args:
+        path: The file.
+        largest: The largest size that is allowed.
+        inside: A directory that contains the file; links on the path must not lead out of it.
+
+    Raises:
+        NotPlain: The path is not such a file.
+        FileNotFoundError: There is no such file.
+    """
     fd, size = _open(path, largest, inside)
     try:
         data = os.read(fd, size + 1)
-        if len(data) != size:  # it changes while it is read
+        if len(data) != size:  # the file is changed while it is read
             with os.fdopen(fd, "rb", closefd=False) as file:
                 data += file.read(largest + 1 - len(data))
     finally:
@@ -49,12 +59,12 @@ def read(path: Path, largest: int, inside: Path | None = None) -> bytes:
 
 
 def open_plain(path: Path, largest: int, inside: Path | None = None) -> BinaryIO:
-    """Opens a regular file of at most `largest` bytes; anything else is NotPlain."""
+    """Open a regular file of at most `largest` bytes; see `read`."""
     return os.fdopen(_open(path, largest, inside)[0], "rb")
 
 
 def _open(path: Path, largest: int, inside: Path | None) -> tuple[int, int]:
-    """Descriptor and size."""
+    """Return a descriptor of the file, and its size."""
     try:
         if not NO_FOLLOW and path.is_symlink():
             raise NotPlain(f"{path.name} is a symbolic link, not a file")
@@ -69,7 +79,7 @@ def _open(path: Path, largest: int, inside: Path | None) -> tuple[int, int]:
         raise NotPlain(f"{path.name} cannot be read: {error.strerror}") from None
     try:
         is_inside = inside is None or _is_below(fd, path, inside)
-    except OSError as error:  # not that there is no such file: there is one
+    except OSError as error:  # not FileNotFoundError, because the file exists
         os.close(fd)
         where = "the directory it should be in"
         raise NotPlain(f"{path.name}: {where} cannot be read: {error.strerror}") from None
@@ -86,13 +96,15 @@ def _open(path: Path, largest: int, inside: Path | None) -> tuple[int, int]:
 
 
 def _is_below(fd: int, path: Path, inside: Path) -> bool:
-    """Whether an open file is in that directory, links followed. On Linux the kernel says where
-    both are; elsewhere every directory on the way is looked at."""
+    """Return whether an open file is in a directory, with links resolved.
+
+    On Linux /proc has both paths; elsewhere every directory on the path is resolved.
+    """
     if not HAS_PROC:
         return path.parent.resolve().is_relative_to(inside.resolve())
     directory = os.open(inside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        there = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - asked all the time
+        there = os.readlink(f"/proc/self/fd/{fd}")  # noqa: PTH115 - called often
         around = os.readlink(f"/proc/self/fd/{directory}")  # noqa: PTH115
     except OSError:
         return path.parent.resolve().is_relative_to(inside.resolve())
@@ -102,9 +114,11 @@ def _is_below(fd: int, path: Path, inside: Path) -> bool:
 
 
 def create(path: Path) -> BinaryIO:
-    """A new, empty file in place of whatever has that name: a pipe there would make us wait,
-    a link would make us write elsewhere. A device is written to: nobody but the machine's
-    owner can have put it there."""
+    """Open a new, empty file for writing, in place of any file, link or directory of that name.
+
+    A pipe would block the writer, a link would redirect it. A device stays and is written to: only
+    the owner of the machine can create one.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY | NO_FOLLOW | CLOSE_ON_EXEC
     with contextlib.suppress(FileNotFoundError):
         mode = path.lstat().st_mode
@@ -118,10 +132,10 @@ def create(path: Path) -> BinaryIO:
 
 
 def remove_tree(path: Path) -> None:
-    """Removes a directory with all that is in it, or a file, however deep and however named.
+    """Remove a file, or a directory with everything in it, whatever its depth and its names.
 
-    `rm` works with names relative to open directories, so that neither the depth nor the
-    length of a path is a limit. What cannot be removed stays; who needs the place asks.
+    `rm` uses names relative to open directories, so neither the depth nor the length of a path is a
+    limit. Files that cannot be removed stay; a caller that needs the path checks it.
     """
     if not os.path.lexists(path):
         return
@@ -155,8 +169,10 @@ def remove_tree(path: Path) -> None:
 
 
 def _remove_portably(path: Path) -> None:
-    """Removes a directory without `rm`; a file that is write-protected (git's objects) is made
-    writable first. What another process has open stays."""
+    """Remove a directory without `rm`, making write-protected files (git's objects) writable first.
+
+    Files that another process has open stay.
+    """
 
     def make_writable(remove: Callable[[str], object], name: str, _error: object) -> None:
         with contextlib.suppress(OSError):
@@ -168,42 +184,47 @@ def _remove_portably(path: Path) -> None:
 
 
 def remove_small_tree(path: Path) -> None:
-    """The same where honest code leaves few files: without a process, unless it is needed."""
-    if path.is_dir():  # rmtree would open whatever it is, and wait at a pipe
+    """Remove a directory that has few files, without starting a process if possible."""
+    if path.is_dir():  # not for a pipe, at which rmtree would wait
         with contextlib.suppress(OSError, RecursionError):
             shutil.rmtree(path)
     remove_tree(path)
 
 
-def unlock(path: Path) -> None:
-    """A file or directory of ours that we cannot use is made usable again; a link is left."""
-    with contextlib.suppress(OSError):  # not there, or of somebody else: who needs it says so
+def restore_access(path: Path) -> None:
+    """Give the owner access to a file or directory again. A link stays as it is."""
+    with contextlib.suppress(OSError):  # missing, or of another user; the caller reports it
         mode = path.lstat().st_mode
         needed = stat.S_IRWXU if stat.S_ISDIR(mode) else stat.S_IRUSR | stat.S_IWUSR
         if mode & needed != needed and (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
             path.chmod(stat.S_IMODE(mode) | needed)
 
 
-def take_back_directory(path: Path) -> None:
-    """What is there and no directory is removed, a link too; a directory is unlocked. Never one
-    removed: where nothing was a moment ago, somebody beside us may have made it by now."""
+def reclaim_directory(path: Path) -> None:
+    """Prepare a path for a directory: remove a file or a link, and restore access to a directory.
+
+    A directory is never removed: another process may have created it a moment ago.
+    """
     with contextlib.suppress(OSError):
         if stat.S_ISDIR(path.lstat().st_mode):
-            unlock(path)
+            restore_access(path)
         else:
             path.unlink()
 
 
 def remove_unless_file(path: Path) -> None:
-    """Makes room for a file: a directory or a pipe of its name goes."""
+    """Remove a path that is not a regular file, such as a directory or a pipe."""
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(path.lstat().st_mode):
             remove_tree(path)
 
 
 def remove_named(name: str, below: Path) -> bool:
-    """Removes whatever has that name in a directory below the given one, however deep; says
-    whether none is left."""
+    """Remove every file or directory of that name in the directories below `below`.
+
+    Returns:
+        Whether none is left.
+    """
     if not IS_POSIX:
         for found in [path for path in below.rglob(name) if path.parent != below]:
             remove_tree(found)
@@ -212,7 +233,7 @@ def remove_named(name: str, below: Path) -> bool:
     found = ("find", ".", "-mindepth", "2", "-name", name)
     for command in (
         (*found, "-prune", "-execdir", "rm", "-rf", "--", "{}", "+"),
-        # Where its owner forbade it to itself, its owner can allow it again.
+        # The owner of a directory can restore its own access.
         ("chmod", "-R", "u+rwX", "."),
         (*found, "-prune", "-execdir", "rm", "-rf", "--", "{}", "+"),
     ):

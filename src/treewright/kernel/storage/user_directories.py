@@ -1,8 +1,4 @@
-"""The user's directories for treewright.
-
-The cache is what can be made again, or is forgotten without harm. The state is what belongs to the
-user and is not for others to read.
-"""
+"""The directories of the user: the cache, which may be deleted, and the private state."""
 
 from __future__ import annotations
 
@@ -14,12 +10,12 @@ STATE_VARIABLE = "TREEWRIGHT_STATE"
 
 
 def cache_directory() -> Path:
-    """TREEWRIGHT_CACHE, or as the XDG rules say."""
+    """Return `TREEWRIGHT_CACHE`, or the directory by the XDG rules."""
     return _directory(CACHE_VARIABLE, "XDG_CACHE_HOME", ".cache")
 
 
 def state_directory() -> Path:
-    """TREEWRIGHT_STATE, or as the XDG rules say."""
+    """Return `TREEWRIGHT_STATE`, or the directory by the XDG rules."""
     return _directory(STATE_VARIABLE, "XDG_STATE_HOME", ".local/state")
 
 

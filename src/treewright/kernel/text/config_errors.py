@@ -1,6 +1,6 @@
-"""What is wrong with a configuration file, in a person's words: the key, what is allowed, a guess.
+"""Error messages for configuration files: the key, the allowed values, and a suggestion.
 
-Works on any family of msgspec tables that share a base class.
+They work for msgspec tables that share a base class.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 
 def explain(message: str, base: type[msgspec.Struct]) -> str:
-    """msgspec's message with the key's path first, what is allowed, and what may be meant."""
+    """Return a message of msgspec in plain words: key path, allowed values, suggestion."""
     text, _, location = message.partition(" - at `")
     key_path = location.rstrip("`").removeprefix("$").removeprefix(".")
     unknown = re.fullmatch(r"Object contains unknown field `(.+)`", text)
@@ -48,12 +48,12 @@ def _structs(base: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
 
 
 def all_keys(base: type[msgspec.Struct]) -> set[str]:
-    """Every key that any of the tables has."""
+    """Return every key that any of the tables has."""
     return {key for struct in _structs(base) for key in struct.__struct_fields__}
 
 
 def _choices(key: str, base: type[msgspec.Struct]) -> list[str]:
-    """The values that a key may have, where they are listed: `direction`, `backend`, ..."""
+    """Return the values of a key that has a list of them, such as `direction`."""
     found: dict[str, None] = {}
     for struct in _structs(base):
         tables = struct.__struct_config__

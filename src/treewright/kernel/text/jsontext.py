@@ -1,7 +1,7 @@
-"""JSON that somebody else wrote: bounded in size and depth, and one kind of error for all of it.
+"""JSON from outside: limited in size, with one exception for every kind of error.
 
-`[` two hundred thousand times is valid so far as a parser can see; Python answers with a
-RecursionError, which nobody catches. Here it is a DecodeError like any other.
+A text of two hundred thousand `[` makes msgspec raise a RecursionError. Here it is a DecodeError
+like any other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ def decode(data: bytes | str, *, most: int = ...) -> Any: ...
 @overload
 def decode(data: bytes | str, type: type[T], *, most: int = ...) -> T: ...
 def decode(data: bytes | str, type: Any = Any, *, most: int = MOST_BYTES) -> Any:
-    """The document, or msgspec.DecodeError."""
+    """Return the decoded document.
+
+    Args:
+        data: The document.
+        type: The type to decode to.
+        most: The largest size in bytes.
+
+    Raises:
+        msgspec.DecodeError: The document is invalid, too large or nested too deeply.
+    """
     return _guarded(lambda text: msgspec.json.decode(text, type=type), data, most)
 
 
@@ -29,7 +38,7 @@ def decoder(type: type[T], *, most: int = ...) -> Callable[[bytes | str], T]: ..
 @overload
 def decoder(type: Any, *, most: int = ...) -> Callable[[bytes | str], Any]: ...
 def decoder(type: Any, *, most: int = MOST_BYTES) -> Callable[[bytes | str], Any]:
-    """The same for many documents of one type."""
+    """Return a function that decodes documents of one type; see `decode`."""
     read = msgspec.json.Decoder(type).decode
     return lambda data: _guarded(read, data, most)
 

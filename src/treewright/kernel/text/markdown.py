@@ -1,4 +1,4 @@
-"""Markdown that says what it was given: text from a run is escaped, never interpreted."""
+"""Markdown with escaped text: no text from a run is interpreted as markup."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def escape(text: object, limit: int = 200) -> str:
-    """One line of plain text, safe in a table cell or behind other text of a line."""
+    """Return one line of plain text, safe in a table cell or after other text."""
     return one_line(str(text), limit).translate(_ESCAPES)
 
 
 def code(text: object, limit: int = 200) -> str:
-    """A code span that no backtick inside can close; pipes are safe in tables."""
+    """Return a code span that no backtick inside can close; pipes are safe in tables."""
     line = one_line(str(text), limit)
     if not line:
         return ""
     longest = max(map(len, re.findall(r"`+", line)), default=0) if "`" in line else 0
     fence = "`" * (longest + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
-    if r"\|" in line:  # in a table a backslash before a pipe is taken for its escape
+    if r"\|" in line:  # in a table a backslash escapes a pipe
         return f"<code>{line.translate(_ESCAPES)}</code>"
     return f"{fence}{pad}{line}{pad}{fence}".replace("|", r"\|")
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """Without control, format or unpaired characters, and of bounded length."""
+    """Return a text as one line of limited length, without control or unpaired characters."""
     if len(text) <= limit and text.isprintable() and "  " not in text:
         return text.strip()
     shown = "".join(" " if unicodedata.category(c) in _HIDDEN else c for c in text[: 8 * limit])
@@ -49,7 +49,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: str = "")
 
 
 def link(label: str, path: str) -> str:
-    """A link to a file of the run, by its relative path."""
+    """Return a link to a file of the run, by its relative path."""
     target = "".join(c if _PLAIN_IN_URL.fullmatch(c) else _percent(c) for c in path)
     return f"[{escape(label)}]({target})"
 

@@ -1,39 +1,40 @@
-"""Numbers as people read them."""
+"""Numbers as text for people."""
 
 from __future__ import annotations
 
 
 def value(number: float | None) -> str:
-    """Six significant digits: more is noise in a report."""
+    """Return a number with six significant digits."""
     return "–" if number is None else f"{number:.6g}".replace("-", "−")
 
 
 def signed(number: float | None) -> str:
+    """Return a number with its sign and four significant digits."""
     return "–" if number is None else f"{number:+.4g}".replace("-", "−")
 
 
 def percent(share: float | None) -> str:
-    """A share of 1 as a signed percentage."""
+    """Return a share of 1 as a signed percentage."""
     return "–" if share is None else f"{100 * share:+.2f} %".replace("-", "−")
 
 
 def whole_percent(share: float | None, space: str = " ") -> str:
-    """A share of 1 without digits behind the point; what rounds to nothing has no sign."""
+    """Return a share of 1 as a percentage without decimals."""
     return "–" if share is None else f"{round(100 * share)}{space}%"
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """`[low, high]`, or nothing where noise could not be estimated."""
+    """Return `[low, high]`, or an empty text if the noise is unknown."""
     return "" if low is None or high is None else f"[{signed(low)}, {signed(high)}]"
 
 
 def gain(centre: float | None, low: float | None, high: float | None) -> str:
-    """A gain with its interval."""
+    """Return a gain with its interval."""
     return f"{signed(centre)} {interval(low, high)}".rstrip()
 
 
 def seconds(duration: float | None) -> str:
-    """`0.52 s`, `42 s`, `3 min 05 s`, `2 h 10 min`."""
+    """Return a duration such as `0.52 s`, `42 s`, `3 min 05 s` or `2 h 10 min`."""
     if duration is None:
         return "–"
     if duration < 10:
@@ -48,4 +49,5 @@ def seconds(duration: float | None) -> str:
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
+    """Return a number with its noun, such as `1 goal` or `2 goals`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -1,4 +1,4 @@
-"""Text from outside on a terminal: what would steer it is shown and not obeyed."""
+"""Text from outside, made safe for a terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _STEERING = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Control characters, bidirectional overrides and invisible ones as `\u001b`.
+    r"""Return a text with control, bidirectional and invisible characters escaped (`\u001b`).
 
-    Line feeds and tabs stay. What was JSON before is the same JSON: the escapes are JSON's.
+    Line feeds and tabs stay. A JSON document stays the same document, because JSON has the same
+    escapes.
     """
     return _STEERING.sub(_escaped, text)
 

@@ -115,8 +115,8 @@ def open_ledger(path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> sqlit
     return database.open_database(path, SCHEMA, wait_seconds)
 
 
-def errors_for_people(
+def readable_errors(
     path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS
 ) -> AbstractContextManager[None]:
     """Turn SQLite's errors about a ledger into one line that says what to do."""
-    return database.errors_for_people(path, SCHEMA.what, wait_seconds)
+    return database.readable_errors(path, SCHEMA.what, wait_seconds)

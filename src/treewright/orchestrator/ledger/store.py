@@ -29,7 +29,7 @@ from treewright.orchestrator.ledger.schema import (
     DEFAULT_PATH,
     DEFAULT_WAIT_SECONDS,
     SCHEMA,
-    errors_for_people,
+    readable_errors,
     open_ledger,
 )
 from treewright.orchestrator.ledger.statistics import (
@@ -142,7 +142,7 @@ class Ledger:
 
     def record(self, attempts: Iterable[Attempt]) -> None:
         """Write attempts, statistics, lessons and cached tactics in one durable transaction."""
-        errors = errors_for_people(self.path, self._wait)
+        errors = readable_errors(self.path, self._wait)
         with self._lock, errors, database.transaction(self._connection):
             for attempt in attempts:
                 if records.add_attempt(self._connection, attempt):
@@ -205,7 +205,7 @@ class Ledger:
         rows = self.query("SELECT lessons FROM run_lessons WHERE run_id = ?", [run_id])
         if not rows:
             return None
-        with errors_for_people(self.path):
+        with readable_errors(self.path):
             return jsontext.decode(rows[0]["lessons"], tuple[Lesson, ...])
 
     # -- the tactic cache -----------------------------------------------------------------
@@ -255,7 +255,7 @@ class Ledger:
         )
 
     def _tactics(self, row: sqlite3.Row) -> list[str]:
-        with errors_for_people(self.path):
+        with readable_errors(self.path):
             return jsontext.decode(row["tactics"], list[str])
 
     # -- runs -----------------------------------------------------------------------------
@@ -291,14 +291,14 @@ class Ledger:
 
     def query(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         """Return all rows of a query."""
-        with self._lock, errors_for_people(self.path, self._wait):
+        with self._lock, readable_errors(self.path, self._wait):
             cursor = self._connection.cursor()
             cursor.row_factory = sqlite3.Row
             return cursor.execute(sql, values).fetchall()
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> Iterator[sqlite3.Row]:
         """Yield the rows of a query one by one, through a separate connection."""
-        with errors_for_people(self.path, self._wait):
+        with readable_errors(self.path, self._wait):
             connection = database.open_read_only(self.path, SCHEMA, self._wait)
             try:
                 yield from connection.execute(sql, values)
@@ -306,7 +306,7 @@ class Ledger:
                 connection.close()
 
     def _write(self, sql: str, values: Sequence[object]) -> None:
-        with self._lock, errors_for_people(self.path, self._wait):
+        with self._lock, readable_errors(self.path, self._wait):
             self._connection.execute(sql, values)
 
 

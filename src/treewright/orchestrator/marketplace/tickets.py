@@ -20,7 +20,7 @@ from treewright.kernel.errors import UsageError
 from treewright.kernel.text import jsontext
 from treewright.lean.session.inputs import Theorem
 from treewright.orchestrator.goals import normal_form
-from treewright.orchestrator.ledger.schema import errors_for_people, open_ledger
+from treewright.orchestrator.ledger.schema import open_ledger, readable_errors
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal
 
 _COLUMNS = (
@@ -164,11 +164,11 @@ class TicketTable:
             self._connection.close()
 
     def _write(self, sql: str, values: dict[str, object]) -> int:
-        with self._lock, errors_for_people(self.path):
+        with self._lock, readable_errors(self.path):
             return self._connection.execute(sql, values).rowcount
 
     def _read(self, condition: str, values: dict[str, object]) -> list[Ticket]:
-        with self._lock, errors_for_people(self.path):
+        with self._lock, readable_errors(self.path):
             return _select(self._connection, condition, values)
 
     def request(self, new: NewTicket, now: float) -> str:
@@ -192,7 +192,7 @@ class TicketTable:
         return found[0]
 
     def all(self) -> list[Ticket]:
-        with self._lock, errors_for_people(self.path):
+        with self._lock, readable_errors(self.path):
             return all_tickets(self._connection)
 
     def free(self, limit: int, now: float) -> list[Ticket]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.kernel.http_client import once_set
+from treewright.kernel.http_client import when_set
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.llm import keys
 from treewright.llm.chat import Answer, Message, Request
@@ -60,7 +60,7 @@ class ChatAgent:
     def _ask(self, messages: list[Message], request: RoleRequest, is_first: bool) -> Answer:
         try:
             return self._client.ask(
-                Request(messages, seed=request.seed), unwanted=once_set(request.cancel)
+                Request(messages, seed=request.seed), unwanted=when_set(request.cancel)
             )
         except ChatError as error:
             code, message = error.code, error.message

@@ -32,7 +32,7 @@ def unlock(run_dir: Path) -> None:
     The records of a run whose directory is read-only stay locked.
     """
     for name in _RECORDS:
-        untrusted.unlock(run_dir / name)
+        untrusted.restore_access(run_dir / name)
 
 
 def restore(run_dir: Path, *below: Path) -> None:
@@ -42,13 +42,13 @@ def restore(run_dir: Path, *below: Path) -> None:
         run_dir: The run's directory.
         below: More directories, each of which lies in the one before.
     """
-    untrusted.unlock(run_dir)
+    untrusted.restore_access(run_dir)
     unlock(run_dir)
     for name in _DIRECTORIES:
         _warn_of_link(run_dir / name)
-        untrusted.take_back_directory(run_dir / name)
+        untrusted.reclaim_directory(run_dir / name)
     for directory in below:
-        untrusted.take_back_directory(directory)
+        untrusted.reclaim_directory(directory)
     for name in _DERIVED:
         untrusted.remove_unless_file(run_dir / name)
 

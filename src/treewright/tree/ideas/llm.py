@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from treewright.kernel.http_client import once_set
+from treewright.kernel.http_client import when_set
 from treewright.kernel.procs.capped_log import with_log
 from treewright.llm import keys
 from treewright.llm.chat import Answer, Message, Request
@@ -139,7 +139,7 @@ class LlmSource:
         digest = hashlib.sha256(f"{context.seed}:{context.node_id}:{context.round}".encode())
         seed = int.from_bytes(digest.digest()[:4], "big") >> 1
         try:
-            return client.ask(Request(messages, seed=seed), unwanted=once_set(context.cancel))
+            return client.ask(Request(messages, seed=seed), unwanted=when_set(context.cancel))
         except ChatError as error:
             stop_if_cancelled(context)
             raise IdeaSourceError(f"no ideas: {error.message}") from None
