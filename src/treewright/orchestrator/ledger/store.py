@@ -29,8 +29,8 @@ from treewright.orchestrator.ledger.schema import (
     DEFAULT_PATH,
     DEFAULT_WAIT_SECONDS,
     SCHEMA,
-    readable_errors,
     open_ledger,
+    readable_errors,
 )
 from treewright.orchestrator.ledger.statistics import (
     IS_TRIAL,
