@@ -32,7 +32,7 @@ lease.release()
 
 
 class Process:
-    """An owner in a process of its own, told what to do line by line."""
+    """The owner of a lease in a separate process, controlled line by line."""
 
     def __init__(self, place: Path, stale: float = 60.0, *options: str) -> None:
         arguments = options or ("",)

@@ -36,7 +36,7 @@ def file_size_limit() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_writes_what_it_was_given(tmp_path: Path) -> None:
+def test_the_file_has_the_written_bytes(tmp_path: Path) -> None:
     path = tmp_path / "file"
     atomic.write_bytes(path, b"one")
     atomic.write_text(path, "zwei ä")

@@ -22,7 +22,7 @@ def facts(connection: sqlite3.Connection, *names: str) -> list[object]:
     return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
 
 
-def test_nobody_else_opens_sqlite() -> None:
+def test_only_the_database_module_opens_sqlite() -> None:
     source = Path(treewright.__file__).parent
     found = [p.name for p in source.rglob("*.py") if "sqlite3.connect(" in p.read_text("utf-8")]
     assert found == ["database.py"]
@@ -43,7 +43,7 @@ def test_without_wal_a_file_can_be_read_where_nothing_can_be_written(tmp_path: P
     connection.close()
 
 
-def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "shelf.db"
     foreign = sqlite3.connect(path)
     foreign.execute("CREATE TABLE other (x)")
@@ -109,7 +109,7 @@ def test_a_held_file_names_the_file_and_the_wait(tmp_path: Path) -> None:
 
 
 def test_many_that_make_the_same_new_file_at_once(tmp_path: Path) -> None:
-    """Nobody takes a file that another one has just filled and not yet marked for a stranger's."""
+    """A file that another process is filling is not mistaken for a foreign one."""
     for turn in range(15):
         path = tmp_path / f"{turn}.db"
         together = threading.Barrier(6)
@@ -123,7 +123,7 @@ def test_many_that_make_the_same_new_file_at_once(tmp_path: Path) -> None:
                 made.result()
 
 
-def test_who_changes_the_mode_waits_for_another_writer(
+def test_a_change_of_mode_waits_for_another_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite says "locked" at once there, whatever its time-out: we try again until it is ours."""

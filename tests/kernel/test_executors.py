@@ -126,7 +126,7 @@ def test_cancelling_reaches_the_request_that_runs_and_the_one_that_waits() -> No
     assert isinstance(done[1].error, NotBegun)
 
 
-def test_inline_does_not_begin_what_was_cancelled() -> None:
+def test_inline_does_not_begin_a_cancelled_request() -> None:
     executor = InlineExecutor(lambda request: request)
     executor.submit("request")
     executor.cancel("request")

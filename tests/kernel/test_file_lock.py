@@ -52,7 +52,7 @@ def test_it_is_released_when_its_holder_is_killed(tmp_path: Path) -> None:
     assert not is_held(path)
 
 
-def test_who_waits_is_told_once_and_gets_it(tmp_path: Path) -> None:
+def test_a_waiting_thread_is_told_once_and_gets_the_lock(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     told: list[str] = []
     with file_lock.holding(path):

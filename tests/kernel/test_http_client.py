@@ -19,7 +19,7 @@ from treewright.kernel.text import jsontext
 
 Write = Callable[[http.server.BaseHTTPRequestHandler, threading.Event], None]
 SOON = 200.0
-"""Far below what these servers would take, far above what a busy machine needs."""
+"""Far shorter than these servers take, far longer than a busy machine needs."""
 
 
 @contextlib.contextmanager
@@ -95,7 +95,7 @@ def test_the_deadline_is_for_the_whole_reply(write: Write) -> None:
     assert time.monotonic() - begun < SOON
 
 
-def test_an_answer_that_nobody_wants_is_not_waited_for() -> None:
+def test_an_unwanted_reply_is_not_waited_for() -> None:
     begun = time.monotonic()
     with serving(drop_by_drop) as url, pytest.raises(Cancelled):
         asked(url, unwanted=lambda: True)
@@ -145,7 +145,7 @@ def at_once(handler: http.server.BaseHTTPRequestHandler, over: threading.Event) 
     handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
 
 
-def test_whom_to_trust_is_read_once_and_not_for_every_question(
+def test_certificates_are_read_once_and_not_for_every_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     readings: list[object] = []

@@ -58,7 +58,7 @@ def fresh(place: Path) -> Path:
     return place / f"{next(_names)}.jsonl"
 
 
-def test_reads_back_what_was_appended(tmp_path: Path) -> None:
+def test_appended_lines_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     end = write(path, 1, line("a", 1), line("b", 1, text="ü\n"))
     found = list(journal.read(path))
@@ -228,7 +228,7 @@ INSTEAD = {
 
 
 @pytest.mark.parametrize("what", INSTEAD)
-def test_what_is_removed_while_it_is_written_is_put_back(
+def test_a_journal_removed_while_it_is_written_is_restored(
     tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """All that came after that went with the process that wrote it."""
@@ -263,7 +263,7 @@ def test_a_directory_in_its_place_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("begun_again", [False, True])
-def test_who_removes_a_whole_run_has_ended_it(tmp_path: Path, begun_again: bool) -> None:
+def test_removing_a_whole_run_ends_it(tmp_path: Path, begun_again: bool) -> None:
     """Another may have begun one in its place, which is not to be overwritten."""
     run_dir = tmp_path / "run"
     lease = Lease.acquire(run_dir / "lease")
@@ -296,7 +296,7 @@ run_dir.chmod(0o755)
 
 
 def test_a_directory_that_is_shut_stops_no_writer(tmp_path: Path) -> None:
-    """Code beside it may do that for a while; the file is open."""
+    """Code under test may make the directory unreadable; the file is open."""
     tmp_path.chmod(0o777)
     command = bound_by_permissions([sys.executable, "-c", SHUT, str(tmp_path)])
     subprocess.run(command, check=True)
@@ -304,11 +304,11 @@ def test_a_directory_that_is_shut_stops_no_writer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", INSTEAD)
-def test_what_is_replaced_while_it_is_put_back(
+def test_a_journal_replaced_while_it_is_restored(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was opened again by its name: code that ran beside it could have the journal written to
-    a file of its choice, and the rest was lost."""
+    """A journal that was reopened by its name could be redirected to another file by code under
+    test."""
     path, lease = tmp_path / "events.jsonl", Lease.acquire(tmp_path / "lease")
     (tmp_path / "nowhere").write_text("somebody's\n")
     writer = Journal(path, lease.epoch, lease.check, lease.is_in_place)

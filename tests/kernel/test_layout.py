@@ -18,10 +18,10 @@ HOMES = {
     "tree/records/layout.py",
     "proving/layout.py",
     "cellview/experiment/layout.py",
-    "orchestrator/background.py",  # a directory of its own, and the only one to know it
+    "orchestrator/background.py",  # the only module that uses this directory
 }
 SHARED = {"report", "artifacts", "proved", "cluster", "preflight", "lease", "cand", "eval"}
-"""Words that also mean something else; in paths they are looked for with what stands around."""
+"""Words with other meanings; they are searched for as parts of paths."""
 
 NO_PATHS = {
     ("dashboard/app.py", "/experiment/"),  # the address of a page

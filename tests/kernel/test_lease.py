@@ -83,7 +83,7 @@ def test_of_several_that_race_exactly_one_wins(tmp_path: Path) -> None:
         assert "Traceback" not in racer.communicate("end\n")[1]
 
 
-def test_the_second_hears_who_the_first_is(tmp_path: Path) -> None:
+def test_the_error_names_the_present_owner(tmp_path: Path) -> None:
     first = Lease.acquire(tmp_path, stale_seconds=90)
     with pytest.raises(LockActive, match=r"^Run lock is active \(not stale\): ") as caught:
         Lease.acquire(tmp_path, stale_seconds=90)
@@ -239,7 +239,7 @@ def test_a_stopped_owner_that_was_replaced_cannot_write(owners, tmp_path: Path) 
     assert second.write() == "written"
 
 
-def test_what_slips_through_between_look_and_write_is_ignored(owners, tmp_path: Path) -> None:
+def test_a_line_written_after_a_takeover_is_ignored(owners, tmp_path: Path) -> None:
     first = owners(60.0, "", "unguarded")
     first.signal(signal.SIGSTOP)
     second = owners(60.0, "force")

@@ -1,4 +1,4 @@
-"""Commands and everything they start: ended with them, whatever they do."""
+"""Commands end with everything that they started."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_output_and_exit_code(tmp_path: Path) -> None:
     assert done.explain("the sweep") == "the sweep exited with code 3"
 
 
-def test_what_is_printed_is_in_the_log_while_the_command_runs(tmp_path: Path) -> None:
+def test_output_is_in_the_log_while_the_command_runs(tmp_path: Path) -> None:
     log, gate = tmp_path / "log", tmp_path / "gate"
     command = f'echo begun; while [ ! -e "{gate}" ]; do sleep 0.02; done'
     given = {"cwd": tmp_path, "log_path": log}
@@ -96,8 +96,8 @@ def test_stdin_is_given_or_empty(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_bytes() == b""
 
 
-def test_what_cannot_be_given_is_a_fault_and_not_an_empty_stdin(tmp_path: Path) -> None:
-    """Whoever closed the pipe behind our back: a sweep that finds no key makes no seal."""
+def test_an_input_that_cannot_be_written_is_a_fault_and_not_an_empty_stdin(tmp_path: Path) -> None:
+    """A sweep without its key makes no seal, so a closed pipe must not lose the key."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, bufsize=0) as child:
         assert child.stdin is not None
         nowhere = os.open(os.devnull, os.O_RDONLY)
@@ -112,7 +112,7 @@ def test_a_command_that_does_not_read_its_stdin(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == "done\n"
 
 
-def test_environment_is_exactly_what_was_given(tmp_path: Path) -> None:
+def test_the_environment_is_exactly_the_given_one(tmp_path: Path) -> None:
     run(["env"], tmp_path, env={"PATH": os.environ["PATH"], "ONLY": "this"})
     names = {line.partition("=")[0] for line in (tmp_path / "log").read_text().splitlines()}
     assert names - {"PWD", "SHLVL", "_"} == {"PATH", "ONLY", proctree.MARKER}
@@ -255,7 +255,7 @@ def test_kill_9_of_the_parent_ends_its_descendants(tmp_path: Path) -> None:
     until(lambda: not proctree.marked("orphan:", prefix=True), what="and its parents")
 
 
-def test_ending_what_earlier_owners_left_spares_ones_own(tmp_path: Path, owner: str) -> None:
+def test_killing_processes_of_earlier_owners_spares_own_ones(tmp_path: Path, owner: str) -> None:
     def start(marker: str) -> subprocess.Popen[bytes]:
         environment = {**os.environ, proctree.MARKER: marker}
         return subprocess.Popen(["sleep", "600"], env=environment)
@@ -439,7 +439,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_fork_of_ours_does_not_keep_the_watchdog_waiting(tmp_path: Path, owner: str) -> None:
-    """It has the watchdog's pipe too; and what it lets go of is not its own."""
+    """A forked process has a copy of the watchdog's pipe, and must not remove entries of its parent."""
     script = """
 run("only")
 forked = os.fork()
@@ -461,10 +461,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_who_is_interrupted_while_the_watchdog_is_told_leaves_no_word_there(
+def test_an_interrupt_during_registration_leaves_no_entry_in_the_watchdog(
     monkeypatch: pytest.MonkeyPatch, owner: str, when: str
 ) -> None:
-    """It ended that group with this process, whoever has its number by then."""
+    """The watchdog would kill a later group with the same number."""
     told = Watchdog()
     write = Watchdog._write
 

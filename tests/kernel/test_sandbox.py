@@ -1,4 +1,4 @@
-"""bubblewrap around a command, for real: that it ends, and what is said where it cannot work."""
+"""Commands in a real bubblewrap: they end with it, and errors say why it cannot work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def around(bubblewrap: None, tmp_path: Path) -> list[str]:
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
 def test_nothing_inside_outlives_its_end(around: list[str], tmp_path: Path, how: str) -> None:
-    """Also not what has left the session and thrown its marker away."""
+    """Also processes that left the session and removed their marker."""
     cancel, started = threading.Event(), tmp_path / "started"
 
     def when_started() -> None:
@@ -94,7 +94,7 @@ def test_a_later_mount_covers_an_earlier_one(bubblewrap: None, tmp_path: Path) -
     assert "secret" not in told
 
 
-def test_without_the_program_it_is_said_who_needs_it(monkeypatch, tmp_path: Path) -> None:
+def test_without_the_program_the_error_names_the_feature(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match=r"^--sandbox needs bubblewrap .*is not installed$"):
         sandbox.require("--sandbox")
@@ -112,8 +112,8 @@ def test_a_program_that_the_kernel_stops_is_not_used(monkeypatch, tmp_path: Path
         sandbox.require("--sandbox")
 
 
-def test_what_can_be_read_only_cannot_be_mounted_anew(bubblewrap: None, tmp_path: Path) -> None:
-    """Not by root either, who has every capability inside a namespace unless it is taken."""
+def test_a_read_only_path_cannot_be_mounted_again(bubblewrap: None, tmp_path: Path) -> None:
+    """Root has every capability inside a namespace unless bubblewrap drops it."""
     log, outside = tmp_path / "log", tmp_path / "outside"
     outside.mkdir()
     around = sandbox.command_line(["/"], [Mount("read", outside)], outside)

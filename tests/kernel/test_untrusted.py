@@ -24,7 +24,7 @@ def test_a_file_is_read_whole_up_to_its_limit(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, becomes: int, largest: int
 ) -> None:
-    """What is there is read, to its end, and never more than the limit."""
+    """A file is read to its end, and never beyond the limit."""
     path = tmp_path / "file"
     path.write_bytes(b"x" * 5)
     real = os.fstat

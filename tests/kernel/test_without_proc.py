@@ -31,7 +31,7 @@ def test_a_child_that_left_its_session_is_ended(tmp_path: Path) -> None:
     assert proctree.marked("without-proc:", prefix=True) == []
 
 
-def test_what_an_earlier_owner_left_is_ended_and_others_are_spared() -> None:
+def test_processes_of_an_earlier_owner_are_killed_and_others_spared() -> None:
     children = []
     for owner in ("earlier:1", "spared:1"):
         environment = proctree.with_marker(os.environ, owner)

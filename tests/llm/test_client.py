@@ -57,7 +57,7 @@ def test_passing_errors_are_retried(status: int):
 
 
 def test_an_endpoint_that_stays_away_is_told_once(caplog, monkeypatch):
-    """Who gave a wrong address would otherwise see nothing for the ten minutes of a time limit."""
+    """Without the warning a wrong address would be silent for the ten minutes of a time limit."""
     monkeypatch.setattr("treewright.llm.client._FIRST_DELAY_SECONDS", 0.001)
     away = [Step(503, {"error": {"message": "busy"}})] * 5
     with stand_in(*away, Step(body=completion("hi"))) as it:
@@ -146,7 +146,7 @@ def test_cancelling_does_not_wait_for_the_answer():
     assert caught.value.code == "cancelled"
 
 
-def test_nobody_listens():
+def test_an_address_without_a_server():
     with pytest.raises(ChatError, match="cannot be reached") as caught:
         client("http://127.0.0.1:9", timeout_seconds=3.0).ask(HELLO)
     assert caught.value.retryable
@@ -232,7 +232,7 @@ def test_missing_library_says_what_to_install(monkeypatch):
         client("http://127.0.0.1:9").ask(HELLO)
 
 
-def test_what_a_request_says_is_what_is_sent():
+def test_the_settings_of_a_request_are_sent():
     schema = JsonSchema("steps", {"type": "array"})
     with stand_in(Step(body=completion("hi"))) as it:
         asked = client(it.url)
@@ -342,7 +342,7 @@ def test_an_answer_without_an_end_is_an_error():
         client(it.url).ask(HELLO)
 
 
-def test_what_earlier_tries_met_is_the_reason_when_the_time_is_up():
+def test_the_error_of_an_earlier_try_is_reported_when_the_time_is_up():
     with (
         stand_in(Step(503, {"error": "overloaded"}), Step(delay=30)) as it,
         pytest.raises(ChatError, match="503: overloaded") as caught,

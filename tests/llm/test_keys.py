@@ -67,12 +67,14 @@ def test_the_public_endpoint_gets_the_public_key(url: str) -> None:
         "",
     ],
 )
-def test_nobody_else_gets_it(url: str) -> None:
+def test_no_other_address_gets_the_key(url: str) -> None:
     endpoint = Endpoint(base_url=url, model="m")
     assert keys.key_for(endpoint) is None
 
 
-def test_an_entry_is_for_its_address_and_what_is_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_is_for_its_address_and_the_paths_below_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(LIST, "http://gate.example:8080/a=OWN_KEY http://gate.example:8080=TEAM_KEY")
     for url, key in [
         ("http://gate.example:8080/a/v1", "own-key"),
@@ -99,7 +101,7 @@ def test_an_entry_that_cannot_be_read_is_an_error_that_quotes_nothing(
     assert caught.value.code == "llm_no_key"
 
 
-def test_a_variable_that_somebody_named_has_to_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_named_has_to_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.setenv("OWN_KEY", "  ")
     assert keys.key_for(at("https://api.openai.com/v1")) is None, "nobody named it"

@@ -38,7 +38,7 @@ def test_a_log_goes_on_where_others_ended(tmp_path: Path) -> None:
         b"[" * 200_000,
     ],
 )
-def test_what_cannot_be_true_is_not_counted(tmp_path: Path, line: bytes) -> None:
+def test_impossible_usage_is_not_counted(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "usage.jsonl"
     UsageLog(path).add(Usage(3, 4, 0.5))
     with path.open("ab") as file:
@@ -56,7 +56,7 @@ def test_an_answer_behind_a_torn_line_is_counted(tmp_path: Path) -> None:
     assert UsageLog(path).usage == Usage(7)
 
 
-def test_what_cannot_be_written_is_an_error_of_one_line(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_an_error_of_one_line(tmp_path: Path) -> None:
     path = tmp_path / "usage.jsonl"
     log = UsageLog(path)
     os.mkfifo(path)

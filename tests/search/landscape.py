@@ -15,7 +15,7 @@ def walk(task: Task) -> Result:
 
 
 def shape(search: Search) -> list[tuple[int, int, float]]:
-    """Everything that must be the same: who grew under whom, with which score."""
+    """The shape of a search: number, parent and score of every task."""
     return [
         (node.number, node.parent.number, node.score or 0.0)
         for node in search.nodes

@@ -35,7 +35,7 @@ def nested(depth: int) -> list:
         {"data": "\udcff"},
     ],
 )
-def test_what_could_not_be_read_back_is_refused(tmp_path: Path, given) -> None:
+def test_data_that_could_not_be_read_back_is_refused(tmp_path: Path, given) -> None:
     """It was written, and the whole search could not be opened again."""
     for place in (tmp_path, None):
         with treewright.open_search(place) as search:
@@ -76,7 +76,7 @@ def test_settings_of_the_wrong_kind_are_one_line(setting) -> None:
 
 
 def test_an_evaluation_may_change_the_data_it_is_given(tmp_path: Path) -> None:
-    """It changed the parent's too, so that the tree depended on who was evaluated where."""
+    """A change to the parent's data would make the tree depend on the order of evaluation."""
 
     def evaluate(task: treewright.Task) -> treewright.Result:
         steps = task.parent.data
@@ -104,7 +104,7 @@ def test_a_task_released_twice_is_handed_out_once() -> None:
     assert again is not None
     assert other is not None
     assert (again.number, other.number) == (1, 2)
-    search.release(task)  # late: somebody else has it
+    search.release(task)  # late: another thread has the task
     third = search.ask()
     assert third is not None
     assert third.number == 3
@@ -120,7 +120,7 @@ def test_telling_other_scores_of_the_same_mean_is_telling_something_else() -> No
 
 
 @pytest.mark.parametrize("task", [None, "1", True, 1.0])
-def test_what_is_no_task_is_one_line(task) -> None:
+def test_a_wrong_task_is_an_error_of_one_line(task) -> None:
     search = treewright.open_search(budget=1)
     search.ask()
     for word in (search.tell, search.fail, search.release):

@@ -52,7 +52,7 @@ def test_a_callback_can_stop_the_run_and_another_goes_on() -> None:
     assert search.columns() == whole.columns()
 
 
-def test_what_a_callback_raises_stops_the_search_and_loses_nothing() -> None:
+def test_an_exception_of_a_callback_stops_the_search_and_loses_nothing() -> None:
     def broken(search: Search, finished: Finished) -> None:
         raise RuntimeError("of the callback")
 
@@ -64,7 +64,7 @@ def test_what_a_callback_raises_stops_the_search_and_loses_nothing() -> None:
     assert search.evaluations == 5
 
 
-def test_after_the_timeout_nothing_is_begun_and_what_runs_is_finished(
+def test_after_the_timeout_no_task_is_begun_and_running_ones_are_finished(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Clock:
@@ -88,7 +88,7 @@ def test_after_the_timeout_nothing_is_begun_and_what_runs_is_finished(
 
 
 LONG = 60
-"""Seconds after which nobody comes any more."""
+"""A limit for waits that must end."""
 
 
 def in_thread(search: Search, evaluate, **settings) -> threading.Thread:
@@ -128,7 +128,7 @@ def test_stop_and_timeout_reach_a_run_that_waits_for_others() -> None:
     has_evaluated = threading.Event()
     stopped = in_thread(search, scored, callbacks=[lambda *_: has_evaluated.set()])
     assert has_evaluated.wait(LONG)
-    search.stop()  # what it does next needs the outcome of what is held here
+    search.stop()  # its next choice needs the outcome of this task
     late = in_thread(search, scored, timeout=0.01)
     for thread in (stopped, late):
         thread.join(LONG)
@@ -138,7 +138,7 @@ def test_stop_and_timeout_reach_a_run_that_waits_for_others() -> None:
     assert search.run(scored).is_over
 
 
-def test_what_means_nothing_is_one_line() -> None:
+def test_wrong_arguments_are_errors_of_one_line() -> None:
     search = opened(budget=1)
     with pytest.raises(UsageError, match=r"stop\(\) ends a run"):
         search.stop()

@@ -43,9 +43,7 @@ def test_a_proposal_is_the_choice_that_is_made(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("order", ["fixed", "live"])
-def test_a_search_with_exhausted_nodes_is_rebuilt_from_what_was_recorded(
-    policy: str, order: str
-) -> None:
+def test_a_search_with_exhausted_nodes_is_rebuilt_from_its_records(policy: str, order: str) -> None:
     """Every node has two children in it; the third try finds that out."""
     made = sequencer(policy, order)
     history: list[tuple[str, int, int]] = []
@@ -87,7 +85,7 @@ def test_it_is_over_when_everything_is_exhausted() -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_nodes_that_cannot_be_chosen_now_leave_no_trace(policy: str) -> None:
-    """A tree of which some nodes were held chooses like one of which none ever were."""
+    """A tree with suspended nodes chooses, after their return, like a tree without."""
     tree = Tree(Node(0, None, score=0.0), branching=3)
     made = Sequencer(tree, make(policy), 7, "live")
     other = Sequencer(Tree(Node(0, None, score=0.0), branching=3), make(policy), 7, "live")
@@ -115,7 +113,7 @@ def test_nodes_that_cannot_be_chosen_now_leave_no_trace(policy: str) -> None:
 def test_nothing_is_tried_under_a_node_that_was_exhausted_before_its_outcome_was_known(
     policy: str,
 ) -> None:
-    """In fixed order somebody may know an outcome, and ban its node, before a choice may."""
+    """In fixed order a user may know an outcome, and ban its node, before a choice knows it."""
     made = Sequencer(Tree(Node(0, None, score=0.0), branching=2), make(policy), 7, "live")
     made.tree.reserve(0)
     made.exhaust(1)

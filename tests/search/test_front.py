@@ -69,7 +69,7 @@ def test_the_example_finds_the_formula(tmp_path: Path, treewright) -> None:
     assert treewright("search", "validate", "programs.search").returncode == 0
 
 
-def test_the_command_says_what_is_wrong(tmp_path: Path, treewright) -> None:
+def test_the_command_reports_problems(tmp_path: Path, treewright) -> None:
     missing = treewright("search", "show", "nowhere")
     assert missing.returncode == 2
     assert missing.stderr.strip().endswith("no search at nowhere")

@@ -55,7 +55,7 @@ def test_interrupted_at_every_write_it_goes_on(tmp_path: Path, monkeypatch) -> N
 
 
 def test_a_run_does_not_end_before_the_search() -> None:
-    """What was asked for outside and never told kept it from going on, and nobody heard of it."""
+    """A task that another caller asked for and never told must not block the loop for ever."""
     search = treewright.open_search(budget=4)
     task = search.ask()
     with pytest.raises(UsageError, match="release what was asked"):

@@ -99,7 +99,7 @@ def test_live_order_is_recorded_and_can_be_checked(name: str, tmp_path: Path) ->
 
 
 def test_many_threads_ask_and_tell() -> None:
-    """Each thread for itself, with the three words alone; nobody is left waiting."""
+    """Threads that only ask, tell and fail; none of them waits for ever."""
     search = treewright.open_search(policy="mcts", seed=2, budget=60, lookahead=5)
 
     def work() -> None:
@@ -126,6 +126,6 @@ def test_asking_for_ever_is_an_error_and_not_a_hang() -> None:
     assert not search.is_over
     search.tell(tasks[1], 1.0)
     with pytest.raises(UsageError, match="larger lookahead"):
-        search.ask()  # the second is told, the first is what the third must know
+        search.ask()  # the third choice must know the first outcome, which is missing
     search.tell(tasks[0], 1.0)
     assert search.ask() is not None

@@ -1,4 +1,4 @@
-"""What the policies choose: golden trees, purity, and that each of them gets somewhere."""
+"""The choices of the policies: golden trees, purity, and progress of each of them."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class Misnamed(policies.Policy, frozen=True, tag="other"):
     ],
 )
 @pytest.mark.parametrize("kinds", [policies, andor_policies], ids=["trees", "goals"])
-def test_a_plug_in_that_cannot_be_used_stands_in_nobodys_way(
+def test_a_plug_in_that_cannot_be_loaded_does_not_disturb_others(
     kinds, loaded, words, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Entry:
@@ -286,7 +286,7 @@ def test_pending_choices_are_seen() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_scale_and_the_offset_of_scores_mean_nothing(name: str) -> None:
-    """Millionths beside a million are told apart as well as ones beside zero."""
+    """Differences of a millionth near a million count as differences of one near zero."""
     golden = json.loads(GOLDEN.read_text())
     values = golden["values"]
     moved = [None if value is None else 2.0**20 + value * 2.0**-10 for value in values]

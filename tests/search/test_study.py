@@ -38,7 +38,7 @@ def test_a_finished_search_takes_a_larger_budget(tmp_path: Path) -> None:
     assert treewright.validate_search(tmp_path) == []
 
 
-def test_what_had_no_outcome_is_handed_out_again(tmp_path: Path) -> None:
+def test_a_task_without_an_outcome_is_handed_out_again(tmp_path: Path) -> None:
     with treewright.open_search(tmp_path, seed=4, budget=10, lookahead=3) as search:
         first, second, third = search.ask(), search.ask(), search.ask()
         assert first is not None
@@ -84,7 +84,7 @@ def test_a_released_task_comes_back_and_teaches_nothing() -> None:
 
 
 def test_a_closed_search_takes_nothing(tmp_path: Path) -> None:
-    """It would not be on disk: whoever tells it must hear so."""
+    """The outcome would not be on disk, so the caller must get an error."""
     with treewright.open_search(tmp_path) as search:
         task = search.ask()
     with pytest.raises(UsageError, match="closed"):
@@ -111,7 +111,7 @@ def test_one_owner_at_a_time(tmp_path: Path) -> None:
         ({"gate": 3}, "gate is none or parent, not 3"),
     ],
 )
-def test_what_is_no_choice_is_told_the_choices(given, words: str) -> None:
+def test_an_unknown_value_is_an_error_that_lists_the_values(given, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         treewright.open_search(**given)
 
@@ -126,7 +126,7 @@ def test_what_is_no_choice_is_told_the_choices(given, words: str) -> None:
         ({"root": [1]}, "root_data"),
     ],
 )
-def test_what_is_fixed_stays_fixed(tmp_path: Path, given, words: str) -> None:
+def test_settings_cannot_be_changed_later(tmp_path: Path, given, words: str) -> None:
     with treewright.open_search(tmp_path, policy="ab-mcts", seed=7) as search:
         search.ask()
     with pytest.raises(UsageError, match=words):
@@ -143,7 +143,7 @@ def test_only_numbers_are_scores(score) -> None:
     search.tell(task, 1)
 
 
-def test_data_is_what_it_will_be_after_a_crash(tmp_path: Path) -> None:
+def test_data_is_the_same_before_and_after_a_crash(tmp_path: Path) -> None:
     with treewright.open_search(tmp_path, root={"code": ("a", "b")}) as search:
         task = search.ask()
         assert task is not None
@@ -170,7 +170,7 @@ SAME_BUT_ROUNDED = [
     ({"a": 0.3, "b": 0.3}, {"a": 0.1 + 0.2, "b": 0.1 + 0.2}),
     ({"a": 0.3}, {"a": 0.1 + 0.2}),
 ]
-"""Parents and children whose arithmetic was done in another order."""
+"""Parents and children with sums in another order."""
 
 
 def _grown_next(path: Path) -> int:
@@ -181,9 +181,7 @@ def _grown_next(path: Path) -> int:
 
 
 @pytest.mark.parametrize(("parent", "child"), SAME_BUT_ROUNDED)
-def test_what_only_rounding_made_larger_does_not_pass_the_gate(
-    tmp_path: Path, parent, child
-) -> None:
+def test_a_gain_within_rounding_does_not_pass_the_gate(tmp_path: Path, parent, child) -> None:
     with treewright.open_search(
         tmp_path, policy="best-first", root_score=parent, gate="parent", lookahead=1
     ) as search:
@@ -252,7 +250,7 @@ def test_an_exception_stops_and_leaves_its_task_untried(tmp_path: Path) -> None:
         assert search.evaluations == 8
 
 
-def test_what_the_caller_calls_a_failure_is_one() -> None:
+def test_exceptions_in_catch_are_failures() -> None:
     def evaluate(task: Task) -> float:
         if task.number == 2:
             raise ValueError("does not compile")
@@ -269,7 +267,7 @@ def test_what_the_caller_calls_a_failure_is_one() -> None:
         assert search.evaluations == 6
 
 
-def test_what_is_no_score_stops_the_run() -> None:
+def test_a_wrong_score_stops_the_run() -> None:
     with treewright.open_search(budget=6) as search, pytest.raises(UsageError, match="score"):
         search.run(lambda task: "good")  # type: ignore[arg-type,return-value]
 
@@ -369,7 +367,7 @@ def find_changed(path: Path, kind: str, change) -> None:
         ("told", lambda line: line.update(number=1), "outcome already"),
     ],
 )
-def test_validation_finds_what_was_changed(tmp_path: Path, kind, change, words) -> None:
+def test_validation_finds_changed_lines(tmp_path: Path, kind, change, words) -> None:
     with treewright.open_search(tmp_path, policy="best-first", seed=2, budget=30) as search:
         search.run(walk)
     assert treewright.validate_search(tmp_path) == []
@@ -422,14 +420,14 @@ class Misguided(policies.Policy, frozen=True, tag="misguided"):
 
 
 @pytest.mark.parametrize("options", [{"parent": 7}, {"parent": -1}, {"action": "x"}])
-def test_a_policy_that_chooses_what_is_not_there(options, monkeypatch) -> None:
+def test_a_policy_that_chooses_a_missing_node(options, monkeypatch) -> None:
     monkeypatch.setattr(policies, "make", lambda name, options: Misguided(**options))
     search = treewright.open_search(policy="misguided", options=options)
     with pytest.raises(UsageError, match="policy misguided chose"):
         search.ask()
 
 
-def test_what_a_replaced_owner_wrote_last_is_known(tmp_path: Path, monkeypatch) -> None:
+def test_the_last_lines_of_a_replaced_owner_are_known(tmp_path: Path, monkeypatch) -> None:
     """It looked before the next owner was there and wrote after that one had read."""
     first = treewright.open_search(tmp_path, budget=2)
     task = first.ask()
@@ -522,7 +520,7 @@ def test_a_budget_is_changed_where_it_is_recorded(tmp_path: Path) -> None:
         search.budget = 9  # type: ignore[misc]
 
 
-def test_inside_an_evaluation_nobody_waits_for_others() -> None:
+def test_an_evaluation_cannot_wait_for_others() -> None:
     """The next choice may need the very outcome that this evaluation is to have."""
     with treewright.open_search(policy="random", budget=8, lookahead=2) as search:
 

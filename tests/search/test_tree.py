@@ -1,4 +1,4 @@
-"""The tree's statistics are what a recount gives, after any sequence of events."""
+"""The tree's statistics equal a recount after any sequence of events."""
 
 from __future__ import annotations
 

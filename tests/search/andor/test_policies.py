@@ -1,4 +1,4 @@
-"""What the policies over AND/OR graphs choose: golden graphs, purity, the meaning of each."""
+"""The choices of policies over AND/OR graphs: golden graphs, purity, the meaning of each."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _is_a_way_to_an_open_goal(graph: Graph, path: list, goal: Node) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_policy_comes_to_an_end_where_there_is_one(name: str) -> None:
-    """Whatever was passed over is come back to: what can be solved is, the rest is dead."""
+    """Every goal is tried in the end: those that can be solved are solved, the others are dead."""
     for seed in range(25):
         world = drawn_world(seed, goals=12, closing=0.2)
         growth = Growth(world, policies.make(name), seed)
@@ -171,7 +171,7 @@ def test_a_policy_is_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
         ("mcts", {"backup": "mean"}, "policy mcts: Invalid enum value 'mean'"),
     ],
 )
-def test_what_cannot_be_is_said(name: str, options: dict, words: str) -> None:
+def test_wrong_settings_are_errors(name: str, options: dict, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         policies.make(name, options)
 
