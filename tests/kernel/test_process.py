@@ -439,7 +439,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_fork_of_ours_does_not_keep_the_watchdog_waiting(tmp_path: Path, owner: str) -> None:
-    """A forked process has a copy of the watchdog's pipe, and must not remove entries of its parent."""
+    """A forked process has a copy of the watchdog's pipe; it removes no entry of its parent."""
     script = """
 run("only")
 forked = os.fork()

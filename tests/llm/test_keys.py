@@ -72,7 +72,7 @@ def test_no_other_address_gets_the_key(url: str) -> None:
     assert keys.key_for(endpoint) is None
 
 
-def test_an_entry_is_for_its_address_and_the_paths_below_it(
+def test_an_entry_is_for_its_address_and_below(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(LIST, "http://gate.example:8080/a=OWN_KEY http://gate.example:8080=TEAM_KEY")

@@ -2,8 +2,8 @@
 
 A key can appear in a text: an endpoint quotes it in an error, a command-line agent prints its
 environment. Before a text is kept, the value of every environment variable that looks like a secret
-is replaced in it. A text that is used, such as an answer, loses only the keys of its own request:
-the value of another variable can be an ordinary word (`PRIMARY_KEY=config_id`).
+is replaced in it. A text that is used, such as an answer, loses only the keys of the request: the
+value of another variable can be an ordinary word (`PRIMARY_KEY=config_id`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The queue of requests of this process to an endpoint, within the endpoint's limits.
 
 All threads that ask the same address with the same key variable share one queue, whatever the
-model. Each process has queues of its own: processes that share an endpoint divide its limits among
-them, and a server that is asked too often answers `Retry-After`, which stops every request of the
-process that receives it.
+model. Each process has separate queues, so processes that share an endpoint divide its limits among
+them. A server that is asked too often answers `Retry-After`; it stops all requests of the process
+that receives it.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def queue_for(endpoint: Endpoint) -> RequestQueue:
 
 
 def forget_queues() -> None:
-    """Start with empty queues: in a forked process, whose parent goes on with its requests."""
+    """Start with empty queues, in a forked process: the requests belong to its parent."""
     global _queues_lock
     _queues_lock = threading.Lock()
     _queues.clear()

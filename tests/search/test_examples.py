@@ -1,0 +1,22 @@
+"""The examples in the docstrings of public classes and functions run as they are written."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = [
+    "treewright.kernel.executors.threads",
+    "treewright.search.policies.base",
+    "treewright.search.study",
+    "treewright.search.validation",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.attempted > 0
+    assert result.failed == 0
