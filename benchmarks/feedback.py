@@ -28,8 +28,8 @@ from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.storage import artifacts
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.ideas import expansion, node_context
-from treewright.tree.ideas.base import Idea, NodeContext, Proposals
+from treewright.tree.ideas import expansion, node_description
+from treewright.tree.ideas.idea_source import Idea, NodeContext, Proposals
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.run.creation import Shape
@@ -138,7 +138,7 @@ class Generator:
         self._told = told
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
-        node: dict[str, Any] = json.loads(msgspec.json.encode(node_context.as_json(context)))
+        node: dict[str, Any] = json.loads(msgspec.json.encode(node_description.as_json(context)))
         states, state = self._states(node["path"])
         changes: list[Change] = []
         if self._told:

@@ -20,7 +20,7 @@ from treewright.tree.deciding.duplicates import KnownCode
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.work import Work
 from treewright.tree.ideas import expansion
-from treewright.tree.ideas.base import Idea, NodeContext, Proposals
+from treewright.tree.ideas.idea_source import Idea, NodeContext, Proposals
 from treewright.tree.records.model import EvalOutcome, Recommendation
 from treewright.tree.run.coordinator import Coordinator, EvalExecutor
 from treewright.tree.run.creation import Shape

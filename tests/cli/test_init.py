@@ -11,7 +11,7 @@ import pytest
 from tests.toy import ToyRepository
 from treewright.kernel.errors import UsageError
 from treewright.tree import config as configuration
-from treewright.tree.ideas import mutate
+from treewright.tree.ideas import mutate_source
 from treewright.tree.run.creation import NewRun, Shape
 from treewright.tree.starter import render, survey
 
@@ -93,8 +93,8 @@ def test_what_judges_inside_a_package_is_protected(tmp_path: Path) -> None:
     assert "pkg/metrics.py" in config.protected_paths
     (source,) = config.ideas
     assert isinstance(source, configuration.MutateIdeas)
-    assert "pkg/metrics.py" not in mutate.tunable_files(source, repo, config.protected_paths)
-    assert "pkg/model.py" in mutate.tunable_files(source, repo, config.protected_paths)
+    assert "pkg/metrics.py" not in mutate_source.tunable_files(source, repo, config.protected_paths)
+    assert "pkg/model.py" in mutate_source.tunable_files(source, repo, config.protected_paths)
 
 
 def test_metrics_come_from_measured_columns_of_a_results_file(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from treewright.kernel.text.config_errors import all_keys
 from treewright.tree import config as configuration
 from treewright.tree import starter
 from treewright.tree.deciding import gate, results, scoring
-from treewright.tree.ideas.text import blocks, language
+from treewright.tree.ideas.idea_text import blocks, language
 from treewright.tree.records import model
 from treewright.tree.report import reasons
 

@@ -18,7 +18,7 @@ import pytest
 from treewright.tree import config as tree_config
 from treewright.tree.deciding import gate, scoring
 from treewright.tree.deciding.results import read_results
-from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas import idea_text
 from treewright.tree.records.model import Comparison
 
 pytestmark = pytest.mark.xdist_group("forecast")

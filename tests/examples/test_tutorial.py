@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from treewright.tree.ideas import text
+from treewright.tree.ideas import idea_text
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALL = "make .venv/.run-installed\n. .venv/bin/activate\n"
@@ -18,7 +18,7 @@ PLACE = "/tmp/shops"
 def script(shops: Path) -> str:
     """The commands as a user would paste them, for another place and an installed treewright."""
     tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    commands = "".join(block.body for block in text.blocks(tutorial) if block.info == "sh")
+    commands = "".join(block.body for block in idea_text.blocks(tutorial) if block.info == "sh")
     assert INSTALL in commands
     assert PLACE in commands
     return "set -e\n" + commands.replace(INSTALL, "").replace(PLACE, f"'{shops}'")
@@ -27,7 +27,7 @@ def script(shops: Path) -> str:
 def shown() -> list[str]:
     """The lines of output that the tutorial shows, without what it leaves out as `...`."""
     tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-    blocks = [block.body for block in text.blocks(tutorial) if block.info == "text"]
+    blocks = [block.body for block in idea_text.blocks(tutorial) if block.info == "text"]
     *outputs, own_repository = blocks
     assert own_repository.startswith("cd your-repository")
     lines = [line.removesuffix("...") for body in outputs for line in body.splitlines()]
@@ -63,5 +63,5 @@ def test_every_command_of_the_tutorial(tmp_path: Path):
     assert "mutate" in second["nodes"]["n0000"]["ideas"][18]["origin"]
     (promoted,) = second["depths"][0]["promoted"]
     last = second["nodes"][promoted]["idea_chain"][-1]
-    title = text.title((runs / "second" / last).read_text(encoding="utf-8"))
+    title = idea_text.title((runs / "second" / last).read_text(encoding="utf-8"))
     assert title == "WINDOW in demand/trend.py: 14 -> 28"

@@ -9,8 +9,8 @@ from tests.tree.making import LOSS, manifest
 from tests.tree.runs import search
 from treewright.tree.config import Config, MutateIdeas, SweepConfig, load
 from treewright.tree.ideas import expansion as context
-from treewright.tree.ideas.history import Outcomes, Returned
-from treewright.tree.ideas.telling import tell
+from treewright.tree.ideas.history_markdown import tell
+from treewright.tree.ideas.search_history import Outcomes, Returned
 from treewright.tree.records import store
 from treewright.tree.records.model import Node
 

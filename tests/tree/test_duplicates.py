@@ -8,7 +8,7 @@ import pytest
 
 from tests.toy import ToyRepository, diff_of_line, idea
 from tests.tree.runs import RUN_ID
-from treewright.tree.ideas.history import Outcomes
+from treewright.tree.ideas.search_history import Outcomes
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest
 from treewright.tree.report import write_report

@@ -11,7 +11,7 @@ import pytest
 from tests.toy import CONFIG, ToyRepository
 from tests.tree.making import evaluation, manifest
 from treewright.tree import config as configuration
-from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas import idea_text
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import state
 from treewright.tree.records.model import Manifest, Node

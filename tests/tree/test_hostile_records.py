@@ -16,7 +16,7 @@ from tests.toy import ToyRepository, diff_of_line, idea
 from tests.tree.runs import RUN_ID, search
 from tests.tree.test_users_repository import worktrees_of
 from treewright.kernel.storage import untrusted
-from treewright.tree.agents.base import AgentFailure
+from treewright.tree.agents.backend import AgentFailure
 from treewright.tree.agents.checkout import Checkout
 from treewright.tree.records import store
 from treewright.tree.repository import refs

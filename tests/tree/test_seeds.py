@@ -10,7 +10,7 @@ import pytest
 
 from tests.toy import ToyRepository, idea
 from tests.tree.runs import RUN_ID
-from treewright.tree.ideas.literals import find_sites
+from treewright.tree.ideas.tunable_literals import find_sites
 from treewright.tree.records import store
 from treewright.tree.repository.formatting import only_seeds_differ
 from treewright.tree.repository.seeds import is_seed_name

@@ -30,7 +30,7 @@ from treewright.tree.deciding.scoring import OF_METRICS
 from treewright.tree.records import events as ev
 from treewright.tree.records import steering
 from treewright.tree.records.model import BANNED, EvalOutcome, Manifest, SkippedIdea
-from treewright.tree.report.facts import read_title
+from treewright.tree.report.run_facts import read_title
 from treewright.tree.run.policy_choice import describe
 
 _MAX_TITLE_LENGTH = 60

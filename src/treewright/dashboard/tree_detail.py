@@ -11,7 +11,7 @@ from treewright.dashboard import run_files
 from treewright.kernel.text import numbers
 from treewright.tree.config import Config, MetricConfig
 from treewright.tree.deciding.results import read_results
-from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import (
     Confirmation,

@@ -17,7 +17,7 @@ import msgspec
 from treewright.dashboard import liveness, run_files, tree_view
 from treewright.dashboard.live_tree import NO_RECORD, LiveTree, Signature, signature
 from treewright.dashboard.roots import RunRef
-from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest
 

@@ -13,7 +13,7 @@ from treewright.tree.records import steering
 from treewright.tree.records.description import best_node, most_evaluations, score
 from treewright.tree.records.model import Evaluation, Manifest, Node, Unset
 from treewright.tree.report import reasons
-from treewright.tree.report.facts import lineage
+from treewright.tree.report.run_facts import lineage
 from treewright.tree.run.policy_choice import describe
 
 _MOST_CHANGES = 200

@@ -12,7 +12,7 @@ from treewright.runs.columns import Columns, Picture, page
 from treewright.tree.records import store
 from treewright.tree.records.description import best_node, describe
 from treewright.tree.records.model import Evaluation, Manifest, Node, Recommendation, Unset
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 from treewright.tree.report.score_chart import score_chart
 from treewright.tree.report.tree_picture import tree_picture
 

@@ -16,16 +16,16 @@ from treewright.kernel.operating_system import IS_POSIX
 from treewright.kernel.procs import sandbox
 from treewright.kernel.text.path_list import format_paths
 from treewright.tree import config as configuration
-from treewright.tree.agents import prompts, source_view
-from treewright.tree.agents.base import Role
-from treewright.tree.agents.factory import probe_backend
+from treewright.tree.agents import prompt_templates, source_view
+from treewright.tree.agents.backend import Role
+from treewright.tree.agents.backend_factory import probe_backend
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.agents.view import View
 from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
 from treewright.tree.evaluating import sweep
 from treewright.tree.evaluating.imported import try_imports
 from treewright.tree.guard import isolation, protected_files
-from treewright.tree.ideas.factory import probe_source
+from treewright.tree.ideas.source_factory import probe_source
 from treewright.tree.noise_checkup import check_noise
 from treewright.tree.repository import git
 from treewright.tree.run import baseline
@@ -316,20 +316,20 @@ def _prompts(repo: Path, config: Config) -> Iterator[Check]:
             continue
         name = f"prompt of {key}"
         try:
-            template = prompts.load(purpose, each.prompt, repo)
-            text = prompts.substitute(template, {"task": config.task})
-            room = each.prompt_tokens * prompts.CHARS_A_TOKEN - len(text)
+            template = prompt_templates.load(purpose, each.prompt, repo)
+            text = prompt_templates.substitute(template, {"task": config.task})
+            room = each.prompt_tokens * prompt_templates.CHARS_A_TOKEN - len(text)
             if room < 0:
                 raise source_view.PromptTooLong(f"{len(text)} characters without any file")
             shown: list[str] = []
-            if prompts.mentions(template, "repository"):
+            if prompt_templates.mentions(template, "repository"):
                 text += source_view.show_files(repo, "", room, view)
                 shown = view.visible(source_view.files(repo))
         except (UsageError, source_view.PromptTooLong) as problem:
             hint = "raise `prompt_tokens`"
             yield Check("repository", name, "failed", str(problem), hint)
             continue
-        size = len(text) // prompts.CHARS_A_TOKEN
+        size = len(text) // prompt_templates.CHARS_A_TOKEN
         yield Check(
             "repository",
             name,

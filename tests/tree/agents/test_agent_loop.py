@@ -12,9 +12,9 @@ import pytest
 
 from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
-from treewright.tree.agents import rounds
-from treewright.tree.agents.base import AgentFailure
-from treewright.tree.agents.loop import Implementation, implement
+from treewright.tree.agents import review_round
+from treewright.tree.agents.backend import AgentFailure
+from treewright.tree.agents.implementation import Implementation, implement
 from treewright.tree.config import (
     AgentsConfig,
     CommandBackend,
@@ -277,4 +277,4 @@ def test_script_without_a_fitting_entry(run):
     ],
 )
 def test_verdict_is_the_last_line(review: str, expected: str):
-    assert rounds.parse_verdict(review) == expected
+    assert review_round.parse_verdict(review) == expected

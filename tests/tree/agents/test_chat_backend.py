@@ -12,8 +12,8 @@ from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
 from treewright.tree.agents import source_view
-from treewright.tree.agents.base import AgentFailure
-from treewright.tree.agents.loop import Implementation, implement
+from treewright.tree.agents.backend import AgentFailure
+from treewright.tree.agents.implementation import Implementation, implement
 from treewright.tree.agents.view import View
 from treewright.tree.config import (
     AgentsConfig,

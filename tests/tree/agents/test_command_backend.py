@@ -15,8 +15,8 @@ from tests.waiting import HeldClock, gone, said
 from treewright.kernel.procs import process
 from treewright.llm.usage import Usage
 from treewright.tree.agents import cli_output
-from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
-from treewright.tree.agents.command import CommandAgent
+from treewright.tree.agents.backend import AgentFailure, Role, RoleReply, RoleRequest
+from treewright.tree.agents.command_agent import CommandAgent
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import CommandBackend
 

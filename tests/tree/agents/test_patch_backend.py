@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from treewright.tree.agents.base import AgentFailure, RoleRequest
-from treewright.tree.agents.patch import PatchCoder, apply
+from treewright.tree.agents.backend import AgentFailure, RoleRequest
+from treewright.tree.agents.patch_coder import PatchCoder, apply
 
 
 def code(idea: str, worktree: Path) -> str:

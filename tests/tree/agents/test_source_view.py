@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tests.llm.endpoints import Step, completion, stand_in
-from treewright.tree.agents.base import AgentFailure
-from treewright.tree.agents.loop import implement
+from treewright.tree.agents.backend import AgentFailure
+from treewright.tree.agents.implementation import implement
 from treewright.tree.agents.source_view import PromptTooLong, show_files
 from treewright.tree.agents.view import View
 from treewright.tree.config import AgentsConfig, EndpointConfig, OpenaiBackend, SweepConfig

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from treewright.tree.ideas.base import NodeContext
+from treewright.tree.ideas.idea_source import NodeContext
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from treewright.tree.agents import prompts
-from treewright.tree.agents.replies import Replacement, parse
-from treewright.tree.agents.scripted import load
+from treewright.tree.agents import prompt_templates
+from treewright.tree.agents.reply_edits import Replacement, parse
+from treewright.tree.agents.scripted_agent import load
 from treewright.tree.config import CommandIdeas, Config
-from treewright.tree.ideas.factory import make_source
-from treewright.tree.ideas.text import blocks, language, patches
+from treewright.tree.ideas.idea_text import blocks, language, patches
+from treewright.tree.ideas.source_factory import make_source
 
 DOCS = Path(__file__).parents[3] / "docs"
 REQUIRED = {
@@ -59,5 +59,5 @@ def test_the_script_the_edit_and_the_idea_are_read(tmp_path: Path):
 
 
 def test_the_built_in_reply_format_is_the_one_that_is_read():
-    edits = parse(prompts.builtin("edit_in_reply")).edits
+    edits = parse(prompt_templates.builtin("edit_in_reply")).edits
     assert [edit.path for edit in edits] == ["path/to/file.py", "path/to/file.py"]

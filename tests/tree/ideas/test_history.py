@@ -12,8 +12,8 @@ from benchmarks.feedback import Modules, evaluations_needed
 
 from tests.toy import ToyRepository
 from tests.tree.runs import RUN_ID, make_target, search
-from treewright.tree.ideas.history import Outcomes, Try
-from treewright.tree.ideas.telling import tell
+from treewright.tree.ideas.history_markdown import tell
+from treewright.tree.ideas.search_history import Outcomes, Try
 from treewright.tree.records import store
 from treewright.tree.run.open import recorded_config
 

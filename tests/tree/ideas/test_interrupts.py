@@ -16,7 +16,7 @@ from tests.parallel.harness import eventually
 from tests.signals import as_from_a_terminal
 from tests.toy import ToyRepository
 from treewright.tree.config import CommandIdeas, EndpointConfig, LlmIdeas
-from treewright.tree.ideas.factory import make_source
+from treewright.tree.ideas.source_factory import make_source
 
 
 @pytest.fixture

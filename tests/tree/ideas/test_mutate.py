@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treewright.tree.config import MutateIdeas
-from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext
-from treewright.tree.ideas.mutate import MutateSource
-from treewright.tree.ideas.text import key, patches
+from treewright.tree.ideas.idea_source import Idea, IdeaSourceError, NodeContext
+from treewright.tree.ideas.idea_text import key, patches
+from treewright.tree.ideas.mutate_source import MutateSource
 
 SOURCE = '''\
 """Docstring with 42 and 0.5 in it."""

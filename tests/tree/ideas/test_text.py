@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treewright.tree.ideas import text
+from treewright.tree.ideas import idea_text
 
 anything = st.text(max_size=60)
 lines = st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), max_size=8), max_size=8)
@@ -17,13 +17,13 @@ PATCH = "--- a/model.py\n+++ b/model.py\n@@ -1 +1 @@\n-RATE = 0.1\n+RATE = 0.01\
 
 @given(anything)
 def test_normalising_twice_is_normalising_once(raw: str):
-    assert text.normalise(text.normalise(raw)) == text.normalise(raw)
+    assert idea_text.normalise(idea_text.normalise(raw)) == idea_text.normalise(raw)
 
 
 @given(lines, st.sampled_from(["\n", "\r\n", "\r"]), st.sampled_from(["", " ", "\t "]))
 def test_line_endings_and_trailing_blanks_do_not_matter(parts, ending: str, blanks: str):
     written = ending.join(part + blanks for part in parts)
-    assert text.key(written + ending * 2) == text.key("\n".join(parts))
+    assert idea_text.key(written + ending * 2) == idea_text.key("\n".join(parts))
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,11 @@ def test_line_endings_and_trailing_blanks_do_not_matter(parts, ending: str, blan
     ],
 )
 def test_what_makes_a_new_idea(one: str, two: str):
-    assert text.key(one) != text.key(two)
+    assert idea_text.key(one) != idea_text.key(two)
 
 
 def test_byte_order_mark_and_unicode_form_do_not_matter():
-    assert text.key("\ufeffgro\u0308ße\n\n\n\nx") == text.key("gr\u00f6ße\n\nx\n")
+    assert idea_text.key("\ufeffgro\u0308ße\n\n\n\nx") == idea_text.key("gr\u00f6ße\n\nx\n")
 
 
 @given(
@@ -48,20 +48,20 @@ def test_byte_order_mark_and_unicode_form_do_not_matter():
 )
 def test_patches_come_back_byte_for_byte(bodies, info: str):
     wanted = ["".join(f" {line}\r\n" for line in body) for body in bodies]
-    fence = text.fence_for("".join(wanted))
+    fence = idea_text.fence_for("".join(wanted))
     markdown = "# Title\n\n" + "\n".join(f"{fence}{info}\n{body}{fence}\nprose" for body in wanted)
-    assert text.patches(markdown) == wanted
+    assert idea_text.patches(markdown) == wanted
 
 
 def test_a_diff_of_a_markdown_file_is_not_cut_at_its_fences():
     body = "--- a/x.md\n+++ b/x.md\n@@ -1,3 +1,3 @@\n ```\n-a\n+b\n ```\n"
-    assert text.patches(f"```diff\n{body}```\n") == [body]
+    assert idea_text.patches(f"```diff\n{body}```\n") == [body]
 
 
 def test_blocks_that_are_no_patch():
-    assert text.patches("```python\n-a\n```\n    ```diff\n    -a\n    ```\n") == []
-    assert text.patches("```diff\nnever closed\n") == []
-    assert text.patches("````text\n```diff\n-a\n```\n````\n") == []
+    assert idea_text.patches("```python\n-a\n```\n    ```diff\n    -a\n    ```\n") == []
+    assert idea_text.patches("```diff\nnever closed\n") == []
+    assert idea_text.patches("````text\n```diff\n-a\n```\n````\n") == []
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_blocks_that_are_no_patch():
     ],
 )
 def test_title(markdown: str, expected: str):
-    assert text.title(markdown) == expected
+    assert idea_text.title(markdown) == expected

@@ -14,7 +14,7 @@ from tests.tree.runs import RUN_ID, make_target, search
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.report import write_report
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.open import RunRequest, open_run
 

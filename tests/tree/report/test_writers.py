@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tree.report.sample import small
-from treewright.tree.report.facts import Facts
 from treewright.tree.report.gantt import gantt
+from treewright.tree.report.run_facts import Facts
 from treewright.tree.report.score_chart import score_chart
 from treewright.tree.report.tree_layout import settle
 from treewright.tree.report.tree_picture import tree_picture

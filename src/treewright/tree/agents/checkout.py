@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from treewright.tree.agents.base import AgentFailure
+from treewright.tree.agents.backend import AgentFailure
 from treewright.tree.repository import refs, staging
 from treewright.tree.repository.git import (
     NO_FETCHING,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from treewright.llm.usage import Usage
-from treewright.tree.agents.base import AgentFailure, RoleReply
+from treewright.tree.agents.backend import AgentFailure, RoleReply
 
 _AIDER_TOKENS = re.compile(
     r"^Tokens: ([\d.]+)([kM]?) sent(?:, [^,]*?cache[^,]*)*, ([\d.]+)([kM]?) received\.",

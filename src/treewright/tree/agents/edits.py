@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from treewright.kernel.storage import untrusted
-from treewright.tree.agents.base import AgentFailure
+from treewright.tree.agents.backend import AgentFailure
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from treewright.tree.agents import cli_output
-from treewright.tree.agents.base import RoleReply
+from treewright.tree.agents.backend import RoleReply
 
 PROVIDER_KEYS = frozenset({
     "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK",

@@ -11,10 +11,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from treewright.kernel.storage import untrusted
-from treewright.tree.agents import prompts
+from treewright.tree.agents import prompt_templates
 from treewright.tree.agents.view import View
 from treewright.tree.config import BackendConfig, OpenaiBackend
-from treewright.tree.ideas.text import fence_for
+from treewright.tree.ideas.idea_text import fence_for
 from treewright.tree.repository import blocks
 from treewright.tree.repository.git import git
 
@@ -40,7 +40,7 @@ def repository_view(
 
 def how_to_edit(config: BackendConfig) -> str:
     name = "edit_in_reply" if isinstance(config, OpenaiBackend) else "edit_in_place"
-    return prompts.builtin(name).strip()
+    return prompt_templates.builtin(name).strip()
 
 
 def files(worktree: Path) -> list[str]:

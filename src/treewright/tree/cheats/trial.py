@@ -20,11 +20,11 @@ import psutil
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config as configuration
-from treewright.tree.cheats import facts as knowledge
-from treewright.tree.cheats import fitting
+from treewright.tree.cheats import fitter
+from treewright.tree.cheats import sweep_facts as knowledge
 from treewright.tree.cheats.corpus import HONEST, Cheat, chosen
-from treewright.tree.cheats.facts import Places
-from treewright.tree.cheats.fitting import Fitter, NotFitted, Place, Probes
+from treewright.tree.cheats.fitter import Fitter, NotFitted, Place, Probes
+from treewright.tree.cheats.sweep_facts import Places
 from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
 from treewright.tree.evaluating import sweep
@@ -33,7 +33,7 @@ from treewright.tree.evaluating.turns import one_after_the_other
 from treewright.tree.evaluating.wording import explain_end
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.guard.root_checkout import RootVersion
-from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation
 from treewright.tree.repository import git
@@ -119,7 +119,7 @@ class _Bench:
         self._config_name = _relative(config_path, repo)
         self._baseline_name = _relative(repo / config.baseline_csv, repo)
         self._config = self._for_copy(config)
-        self._scripts = fitting.scripts(self._copy, config)
+        self._scripts = fitter.scripts(self._copy, config)
         self._token = secrets.token_hex(16)
         self._root_seconds = 0.0
 

@@ -21,8 +21,8 @@ from treewright.kernel.storage import artifacts, atomic, untrusted
 from treewright.kernel.storage.artifacts import Artifact
 from treewright.kernel.text.path_list import format_paths
 from treewright.llm.usage import Usage
-from treewright.tree.agents.base import AGENT_TIMEOUT, AgentFailure
-from treewright.tree.agents.loop import implement
+from treewright.tree.agents.backend import AGENT_TIMEOUT, AgentFailure
+from treewright.tree.agents.implementation import implement
 from treewright.tree.deciding import gate, scoring
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.evaluating import sweep
@@ -40,7 +40,7 @@ from treewright.tree.evaluating.sweep import PROTECTED_PATH_CHANGED
 from treewright.tree.guard import protected_files, shared_paths
 from treewright.tree.guard.baselines import DecidingFiles, KeptFile
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import UNSET, Comparison, EvalError, EvalOutcome, Unset
 from treewright.tree.repository import blocks, formatting

@@ -21,12 +21,12 @@ from treewright.tree.agents.view import View
 from treewright.tree.config import CommandBackend, Config, OpenaiBackend
 from treewright.tree.deciding.leftovers import LEFTOVER
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.ideas import text as idea_text
-from treewright.tree.ideas.base import GeneratorFailure, Idea, NodeContext
-from treewright.tree.ideas.factory import make_source, rehearsed_source
-from treewright.tree.ideas.history import Outcomes
-from treewright.tree.ideas.node_context import measured
-from treewright.tree.ideas.telling import AGENT_CHARS, tell
+from treewright.tree.ideas import idea_text
+from treewright.tree.ideas.history_markdown import AGENT_CHARS, tell
+from treewright.tree.ideas.idea_source import GeneratorFailure, Idea, NodeContext
+from treewright.tree.ideas.node_description import measured
+from treewright.tree.ideas.search_history import Outcomes
+from treewright.tree.ideas.source_factory import make_source, rehearsed_source
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, steering, summary, usage_log
 from treewright.tree.records.model import (
@@ -39,7 +39,7 @@ from treewright.tree.records.model import (
     SkippedIdea,
     Unset,
 )
-from treewright.tree.report.facts import read_title
+from treewright.tree.report.run_facts import read_title
 from treewright.tree.repository.git import git
 
 _log = logging.getLogger("treewright")

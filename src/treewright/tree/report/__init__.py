@@ -5,6 +5,6 @@ Everything here is derived and can be deleted and rebuilt, also while a run goes
 
 from __future__ import annotations
 
-from treewright.tree.report.writer import write_report
+from treewright.tree.report.tree_summary import write_report
 
 __all__ = ["write_report"]

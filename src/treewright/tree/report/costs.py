@@ -7,7 +7,7 @@ from collections import defaultdict
 from treewright.kernel.text import numbers
 from treewright.kernel.text.markdown import escape, table
 from treewright.llm.usage import describe_cost
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 
 PHASES = ("implement", "tests", "sweep", "score")
 

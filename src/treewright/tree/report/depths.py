@@ -6,7 +6,7 @@ from treewright.kernel.clock import seconds_between
 from treewright.kernel.text import numbers
 from treewright.kernel.text.markdown import table
 from treewright.tree.records.model import DepthRecord
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 
 _HEADER = (
     "depth",

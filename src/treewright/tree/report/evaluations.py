@@ -9,7 +9,7 @@ from treewright.tree.records import layout
 from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.report.costs import PHASES
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 
 _HEADER = ("evaluation", "fate", "attempts", "waited", "took", *PHASES, "worker")
 

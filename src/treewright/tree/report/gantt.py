@@ -16,7 +16,7 @@ from treewright.kernel.text.svg import ticks
 from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons
 from treewright.tree.report.costs import PHASES
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 
 _WIDTH = 900.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 150.0, 28.0, 58.0, 34.0

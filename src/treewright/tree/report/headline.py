@@ -15,7 +15,7 @@ from treewright.tree.records.model import (
     Unset,
 )
 from treewright.tree.report import reasons
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 
 
 def section(facts: Facts) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from treewright.kernel.text import numbers
 from treewright.kernel.text.markdown import code, escape, table
 from treewright.tree.records.model import Node
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 
 _HEADER = (
     "node",

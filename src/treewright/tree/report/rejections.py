@@ -9,7 +9,7 @@ from treewright.tree.deciding import scoring
 from treewright.tree.records import layout
 from treewright.tree.records.model import UNSET, DepthRecord, Evaluation
 from treewright.tree.report import reasons
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 
 
 def section(facts: Facts) -> str:

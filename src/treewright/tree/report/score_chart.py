@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from treewright.kernel.text import numbers, svg
 from treewright.kernel.text.svg import ticks
 from treewright.tree.records.model import Evaluation, Recommendation
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 
 _WIDTH = 720.0
 _HEIGHT = 340.0

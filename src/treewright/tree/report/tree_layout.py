@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treewright.tree.records.model import Evaluation, Node
-from treewright.tree.report.facts import Facts
 from treewright.tree.report.rejections import is_rejected
+from treewright.tree.report.run_facts import Facts
 
 COLUMN = 300.0
 NODE_ROW = 40.0

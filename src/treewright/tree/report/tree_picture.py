@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from treewright.kernel.text import numbers, svg
 from treewright.tree.records.model import Evaluation, Node
 from treewright.tree.report import reasons
-from treewright.tree.report.facts import Facts
+from treewright.tree.report.run_facts import Facts
 from treewright.tree.report.tree_layout import (
     COLUMN,
     DOT,

@@ -17,8 +17,8 @@ from treewright.kernel.procs.cancellation import Fence
 from treewright.kernel.storage import journal, run_directory, untrusted
 from treewright.kernel.storage.lease import DEFAULT_STALE_SECONDS, Lease
 from treewright.tree import config as configuration
-from treewright.tree.agents.base import Role
-from treewright.tree.agents.factory import probe_backend
+from treewright.tree.agents.backend import Role
+from treewright.tree.agents.backend_factory import probe_backend
 from treewright.tree.config import BackendConfig, Config, LlmIdeas, OpenaiBackend
 from treewright.tree.guard import isolation, shared_paths
 from treewright.tree.guard.baselines import DecidingFiles

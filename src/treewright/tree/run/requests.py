@@ -18,7 +18,7 @@ from treewright.tree.deciding.caps import Allowance
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.guard.baselines import DecidingFiles, KeptFile
 from treewright.tree.ideas.expansion import asks_in_words, describe_node
-from treewright.tree.ideas.history import Outcomes
+from treewright.tree.ideas.search_history import Outcomes
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, IdeaRecord, Node

@@ -19,7 +19,7 @@ from treewright.kernel.errors import UsageError
 from treewright.kernel.storage import atomic, untrusted
 from treewright.kernel.storage.artifacts import sha256_text
 from treewright.tree.deciding import caps, policy_state, rounds
-from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas import idea_text
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from treewright.kernel.storage import untrusted
 from treewright.kernel.storage.artifacts import Artifact, sha256_file
-from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas import idea_text
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Node

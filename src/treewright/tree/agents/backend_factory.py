@@ -7,10 +7,10 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.llm import keys
 from treewright.llm.endpoint import check_installed, describe
-from treewright.tree.agents import prompts, scripted
-from treewright.tree.agents.base import Backend, Role
-from treewright.tree.agents.command import CommandAgent, arguments, find_executable, missing
-from treewright.tree.agents.patch import PatchCoder
+from treewright.tree.agents import prompt_templates, scripted_agent
+from treewright.tree.agents.backend import Backend, Role
+from treewright.tree.agents.command_agent import CommandAgent, arguments, find_executable, missing
+from treewright.tree.agents.patch_coder import PatchCoder
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import (
     BackendConfig,
@@ -37,11 +37,11 @@ def make_backend(role: Role, config: BackendConfig, repo: Path) -> Backend | Non
             return CommandAgent(config)
         case OpenaiBackend():
             check_installed()
-            from treewright.tree.agents.openai import ChatAgent  # asyncio takes its time
+            from treewright.tree.agents.chat_agent import ChatAgent  # asyncio takes its time
 
             return ChatAgent(config)
         case ScriptedBackend():
-            return scripted.ScriptedAgent(repo / config.script)
+            return scripted_agent.ScriptedAgent(repo / config.script)
 
 
 def probe_backend(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, str]:
@@ -52,7 +52,7 @@ def probe_backend(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, 
     try:
         make_backend(role, config, repo)
         if isinstance(config, CommandBackend | OpenaiBackend):
-            prompts.load(role, config.prompt, repo)
+            prompt_templates.load(role, config.prompt, repo)
         return _probe(role, config, repo)
     except TreewrightError as error:
         return False, str(error)
@@ -73,5 +73,5 @@ def _probe(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, str]:
         case OpenaiBackend():
             return True, f"asks {describe(config.endpoint)} {keys.describe_key(config.endpoint)}"
         case ScriptedBackend():
-            entries = len(scripted.load(repo / config.script))
+            entries = len(scripted_agent.load(repo / config.script))
             return True, f"{entries} scripted entries in {config.script}"

@@ -9,8 +9,8 @@ from treewright.tree.records import layout
 from treewright.tree.records.layout import PICTURES, REPORT
 from treewright.tree.records.model import Manifest
 from treewright.tree.report import costs, depths, evaluations, headline, nodes, rejections
-from treewright.tree.report.facts import Facts
 from treewright.tree.report.gantt import gantt
+from treewright.tree.report.run_facts import Facts
 from treewright.tree.report.score_chart import score_chart
 from treewright.tree.report.tree_picture import tree_picture
 

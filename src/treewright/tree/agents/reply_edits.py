@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from treewright.kernel.storage import untrusted
-from treewright.tree.agents import patch
-from treewright.tree.agents.base import AgentFailure
+from treewright.tree.agents import patch_coder
+from treewright.tree.agents.backend import AgentFailure
 from treewright.tree.agents.edits import FileEdit, confine, write_all
 from treewright.tree.agents.line_endings import uses_crlf
-from treewright.tree.ideas.text import blocks, fence_for, patches
+from treewright.tree.ideas.idea_text import blocks, fence_for, patches
 
 _SEARCH = re.compile(r"(?:<{5,9}|-{5,9}) ?SEARCH\s*")
 _DIVIDER = re.compile(r"={5,9}\s*")
@@ -60,7 +60,7 @@ def apply(text: str, worktree: Path, editable: Sequence[str] = ()) -> None:
     if reply.diff and reply.edits:
         raise AgentFailure("edits_invalid", "diffs are mixed with other edits; use one form")
     if reply.diff:
-        patch.apply(reply.diff, worktree)
+        patch_coder.apply(reply.diff, worktree)
     elif reply.edits:
         write_all(_resolve(reply.edits, worktree, editable), worktree)
     else:

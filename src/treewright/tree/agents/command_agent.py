@@ -17,7 +17,7 @@ from treewright.kernel.storage import untrusted
 from treewright.llm.redaction import without_api_keys
 from treewright.llm.usage import mark_unpriced, sane_usage
 from treewright.tree.agents import cli_output, transcript
-from treewright.tree.agents.base import AGENT_TIMEOUT, AgentFailure, Role, RoleReply, RoleRequest
+from treewright.tree.agents.backend import AGENT_TIMEOUT, AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset, agent_keys
 from treewright.tree.config import CommandBackend
 from treewright.tree.records import usage_log

@@ -11,8 +11,8 @@ from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
-from treewright.tree.agents import replies, source_view, transcript
-from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
+from treewright.tree.agents import reply_edits, source_view, transcript
+from treewright.tree.agents.backend import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.config import OpenaiBackend
 from treewright.tree.records import usage_log
 
@@ -78,7 +78,7 @@ class ChatAgent:
                 f"the reply was cut off at {self._endpoint.max_tokens} tokens; raise `max_tokens`",
             )
         editable = request.view.editable(source_view.files(request.worktree))
-        replies.apply(answer.text, request.worktree, editable)
+        reply_edits.apply(answer.text, request.worktree, editable)
 
     def _log(self, messages: list[Message], request: RoleRequest) -> None:
         parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]

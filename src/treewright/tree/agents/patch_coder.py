@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.tree.agents.base import AgentFailure, RoleReply, RoleRequest
+from treewright.tree.agents.backend import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.agents.line_endings import adapt
-from treewright.tree.ideas.text import patches
+from treewright.tree.ideas.idea_text import patches
 from treewright.tree.repository.git import try_git
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError
 from treewright.llm import keys
 from treewright.llm.endpoint import check_installed, describe
-from treewright.tree.agents import prompts
+from treewright.tree.agents import prompt_templates
 from treewright.tree.config import (
     CommandIdeas,
     DirectoryIdeas,
@@ -18,10 +18,10 @@ from treewright.tree.config import (
     LlmIdeas,
     MutateIdeas,
 )
-from treewright.tree.ideas.base import Idea, IdeaSource, NodeContext, Proposals
-from treewright.tree.ideas.directory import DirectorySource, read_ideas
-from treewright.tree.ideas.generator import GeneratorSource
-from treewright.tree.ideas.mutate import MutateSource, count_places
+from treewright.tree.ideas.command_source import GeneratorSource
+from treewright.tree.ideas.idea_directory import DirectorySource, read_ideas
+from treewright.tree.ideas.idea_source import Idea, IdeaSource, NodeContext, Proposals
+from treewright.tree.ideas.mutate_source import MutateSource, count_places
 
 
 def make_source(config: IdeaSourceConfig) -> IdeaSource:
@@ -32,7 +32,7 @@ def make_source(config: IdeaSourceConfig) -> IdeaSource:
             return GeneratorSource(config)
         case LlmIdeas():
             check_installed()
-            from treewright.tree.ideas.llm import LlmSource  # asyncio takes its time
+            from treewright.tree.ideas.llm_source import LlmSource  # asyncio takes its time
 
             return LlmSource(config)
         case MutateIdeas():
@@ -57,7 +57,7 @@ def _probe(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
             return _probe_command(config.command, repo)
         case LlmIdeas():
             check_installed()
-            prompts.load("ideas", config.prompt, repo)
+            prompt_templates.load("ideas", config.prompt, repo)
             return True, f"asks {describe(config.endpoint)} {keys.describe_key(config.endpoint)}"
         case MutateIdeas():
             files, places = count_places(config, repo)

@@ -26,7 +26,7 @@ from treewright.tree.deciding import objectives, paired
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import Evaluation, Manifest, Node
 from treewright.tree.report import reasons
-from treewright.tree.report.facts import lineage, read_title
+from treewright.tree.report.run_facts import lineage, read_title
 from treewright.tree.repository.git import try_git
 
 _BEST = 3

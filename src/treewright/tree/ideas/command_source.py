@@ -18,8 +18,9 @@ from treewright.kernel.storage import atomic, untrusted
 from treewright.llm.redaction import redact
 from treewright.tree.agents import transcript
 from treewright.tree.config import CommandIdeas
-from treewright.tree.ideas import node_context
-from treewright.tree.ideas.base import (
+from treewright.tree.ideas import node_description
+from treewright.tree.ideas.idea_directory import read_ideas
+from treewright.tree.ideas.idea_source import (
     ATTEMPTS,
     GeneratorFailure,
     IdeaSourceError,
@@ -27,7 +28,6 @@ from treewright.tree.ideas.base import (
     Proposals,
     stop_if_cancelled,
 )
-from treewright.tree.ideas.directory import read_ideas
 from treewright.tree.repository.private_repository import private_repository
 
 _NOT_STARTED = (126, 127)
@@ -64,10 +64,10 @@ class GeneratorSource:
         untrusted.remove_tree(output)
         output.mkdir(parents=True)
         json_file = context.scratch / "node_context.json"
-        described = msgspec.json.encode(node_context.as_json(context))
+        described = msgspec.json.encode(node_description.as_json(context))
         atomic.write_bytes(json_file, msgspec.json.format(described, indent=1))
         markdown_file = context.scratch / "node_context.md"
-        atomic.write_text(markdown_file, node_context.as_markdown(context))
+        atomic.write_text(markdown_file, node_description.as_markdown(context))
         log = context.scratch / "generator.log"
         variables = os.environ | _environment(context, output, json_file, markdown_file)
         variables["TREEWRIGHT_PREVIOUS_FAILURE"] = failure

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from treewright.kernel.storage import untrusted
 from treewright.tree.config import DirectoryIdeas
-from treewright.tree.ideas.base import Idea, IdeaSourceError, NodeContext, Proposals
+from treewright.tree.ideas.idea_source import Idea, IdeaSourceError, NodeContext, Proposals
 
 _REPAIR = "save it as UTF-8 or take it out of the directory"
 

@@ -16,17 +16,17 @@ from pathlib import Path, PurePosixPath
 from treewright.kernel.storage import atomic, untrusted
 from treewright.tree.config import MutateIdeas
 from treewright.tree.guard.protected_files import match_protected
-from treewright.tree.ideas.base import (
+from treewright.tree.ideas.idea_source import (
     GeneratorFailure,
     Idea,
     IdeaSourceError,
     NodeContext,
     Proposals,
 )
-from treewright.tree.ideas.literals import Edit, Site, find_sites
-from treewright.tree.ideas.node_context import earlier_ideas
-from treewright.tree.ideas.patches import replace_range
-from treewright.tree.ideas.text import fence_for, key, patches
+from treewright.tree.ideas.idea_text import fence_for, key, patches
+from treewright.tree.ideas.node_description import earlier_ideas
+from treewright.tree.ideas.one_line_patch import replace_range
+from treewright.tree.ideas.tunable_literals import Edit, Site, find_sites
 from treewright.tree.repository.blocks import spans
 
 _WILDCARDS = frozenset("*?[")

@@ -17,7 +17,7 @@ from treewright.kernel.procs.cancellation import check
 from treewright.llm.usage import Usage
 from treewright.tree.agents.view import View
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.ideas.history import Outcomes
+from treewright.tree.ideas.search_history import Outcomes
 
 ATTEMPTS = 3
 """How often a generator is asked for a node's ideas before the next source is."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from treewright.kernel.text.numbers import gain, percent, value
-from treewright.tree.ideas.history import MetricFacts, Outcomes, Returned, Try
-from treewright.tree.ideas.text import fence_for
+from treewright.tree.ideas.idea_text import fence_for
+from treewright.tree.ideas.search_history import MetricFacts, Outcomes, Returned, Try
 
 PROMPT_CHARS = 12_000
 """For what proposes ideas: about 3,000 tokens."""

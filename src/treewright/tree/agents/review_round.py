@@ -9,8 +9,8 @@ from typing import Literal
 
 from treewright.llm.usage import Usage, describe_cost
 from treewright.tree.agents import transcript
-from treewright.tree.agents.base import AgentFailure
-from treewright.tree.ideas.text import fence_for
+from treewright.tree.agents.backend import AgentFailure
+from treewright.tree.ideas.idea_text import fence_for
 
 _VERDICTS = {
     "approve": "approved",

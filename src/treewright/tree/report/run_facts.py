@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from treewright.kernel.storage import untrusted
-from treewright.tree.ideas import text as idea_text
+from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout, summary
 from treewright.tree.records.description import best_node
 from treewright.tree.records.model import Evaluation, Manifest, Node

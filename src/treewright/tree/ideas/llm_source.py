@@ -21,11 +21,12 @@ from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
-from treewright.tree.agents import prompts, transcript
+from treewright.tree.agents import prompt_templates, transcript
 from treewright.tree.agents.source_view import PromptTooLong, show_files
 from treewright.tree.config import EndpointConfig, LlmIdeas
-from treewright.tree.ideas import node_context
-from treewright.tree.ideas.base import (
+from treewright.tree.ideas import node_description
+from treewright.tree.ideas.history_markdown import PROMPT_CHARS
+from treewright.tree.ideas.idea_source import (
     ATTEMPTS,
     GeneratorFailure,
     Idea,
@@ -34,8 +35,7 @@ from treewright.tree.ideas.base import (
     Proposals,
     stop_if_cancelled,
 )
-from treewright.tree.ideas.telling import PROMPT_CHARS
-from treewright.tree.ideas.text import blocks, key
+from treewright.tree.ideas.idea_text import blocks, key
 from treewright.tree.records import usage_log
 
 _STYLES = (
@@ -93,22 +93,22 @@ class LlmSource:
         return Proposals([Idea(text, origin) for text in new[: context.wanted]], usage)
 
     def _prompt(self, context: NodeContext) -> str:
-        template = prompts.load("ideas", self._config.prompt, context.repo)
-        earlier = node_context.ideas_not_to_repeat(context)
-        node = node_context.as_markdown(context, 0, with_task=False).strip()
+        template = prompt_templates.load("ideas", self._config.prompt, context.repo)
+        earlier = node_description.ideas_not_to_repeat(context)
+        node = node_description.as_markdown(context, 0, with_task=False).strip()
         values = {
-            "task": context.task or prompts.NO_TASK,
+            "task": context.task or prompt_templates.NO_TASK,
             "count": str(context.wanted),
             "node": node,
             "earlier_ideas": "",
             "repository": "",
         }
-        room = self._config.prompt_tokens * prompts.CHARS_A_TOKEN
-        room -= len(prompts.substitute(template, values))
+        room = self._config.prompt_tokens * prompt_templates.CHARS_A_TOKEN
+        room -= len(prompt_templates.substitute(template, values))
         try:
             if room < 0:
                 raise PromptTooLong(f"it is {-room} characters too long without any file")
-            if prompts.mentions(template, "repository"):
+            if prompt_templates.mentions(template, "repository"):
                 # Files that may change take what they need, all others at most the half.
                 about = "\n".join(idea.text for idea in earlier)
                 view, most = context.view, room if context.view.editable_blocks else room // 2
@@ -120,10 +120,10 @@ class LlmSource:
                 f"{problem}; raise `prompt_tokens`"
             ) from None
         told = min(room // 2, PROMPT_CHARS)
-        values["node"] = node_context.as_markdown(context, told, with_task=False).strip()
+        values["node"] = node_description.as_markdown(context, told, with_task=False).strip()
         room -= len(values["node"]) - len(node)
-        values["earlier_ideas"] = node_context.listed_ideas(earlier, min(room, PROMPT_CHARS))
-        return prompts.substitute(template, values)
+        values["earlier_ideas"] = node_description.listed_ideas(earlier, min(room, PROMPT_CHARS))
+        return prompt_templates.substitute(template, values)
 
     def _endpoint(self, context: NodeContext) -> EndpointConfig:
         """Return the endpoint with one of the models, drawn by weight for this expansion."""

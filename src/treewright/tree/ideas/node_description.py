@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from treewright.tree.ideas.base import Idea, NodeContext
-from treewright.tree.ideas.directory import read_ideas
-from treewright.tree.ideas.history import History, Returned
-from treewright.tree.ideas.telling import JSON_CHARS, PROMPT_CHARS, tell
-from treewright.tree.ideas.text import key, title
+from treewright.tree.ideas.history_markdown import JSON_CHARS, PROMPT_CHARS, tell
+from treewright.tree.ideas.idea_directory import read_ideas
+from treewright.tree.ideas.idea_source import Idea, NodeContext
+from treewright.tree.ideas.idea_text import key, title
+from treewright.tree.ideas.search_history import History, Returned
 from treewright.tree.repository.blocks import block_rules
 
 CONSTRAINTS = (

@@ -13,9 +13,9 @@ import msgspec
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text import jsontext
 from treewright.llm.usage import Usage
-from treewright.tree.agents.base import AgentFailure, Role, RoleReply, RoleRequest
+from treewright.tree.agents.backend import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.edits import FileEdit, write_all
-from treewright.tree.agents.patch import apply
+from treewright.tree.agents.patch_coder import apply
 from treewright.tree.records import usage_log
 
 

@@ -17,10 +17,10 @@ from treewright.kernel.procs.cancellation import check
 from treewright.llm.reasoning import without_reasoning
 from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage, largest_usage, sane_usage
-from treewright.tree.agents import prompts, rounds, transcript
-from treewright.tree.agents.base import AgentFailure, Backend, Role, RoleReply, RoleRequest
+from treewright.tree.agents import prompt_templates, review_round, transcript
+from treewright.tree.agents.backend import AgentFailure, Backend, Role, RoleReply, RoleRequest
+from treewright.tree.agents.backend_factory import make_backend
 from treewright.tree.agents.checkout import Checkout
-from treewright.tree.agents.factory import make_backend
 from treewright.tree.agents.source_view import PromptTooLong, how_to_edit, repository_view
 from treewright.tree.agents.view import View
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
@@ -108,7 +108,7 @@ class _Loop:
         # Where blocks are editable, nothing else is: a list of what is protected adds nothing.
         protected = [] if config.editable_blocks else config.protected_paths
         self._values = {
-            "task": config.task.strip() or prompts.NO_TASK,
+            "task": config.task.strip() or prompt_templates.NO_TASK,
             "idea": idea.strip(),
             "parent_context": parent_context.strip() or _NOTHING,
             "protected_paths": "\n".join(
@@ -145,7 +145,7 @@ class _Loop:
         raise AgentFailure(
             "review_not_approved",
             f"the reviewer still requested changes after {rounds_done} round(s)",
-            log=rounds.path(self._log_dir, rounds_done),
+            log=review_round.path(self._log_dir, rounds_done),
             usage=self._usage,
         )
 
@@ -161,7 +161,7 @@ class _Loop:
 
     def _round(self, number: int, coder: Backend, reviewer: Backend | None) -> str:
         """One coder call and, if there is a reviewer, one review. Returns what it came to."""
-        record = rounds.Round(number)
+        record = review_round.Round(number)
         try:
             reply = self._ask("coder", coder, self._config.agents.coder, number)
             record.report, record.coder_usage = reply.text, reply.usage
@@ -178,7 +178,7 @@ class _Loop:
             self._values |= {"report": reply.text.strip(), "diff": diff}
             reply = self._ask("reviewer", reviewer, self._config.agents.reviewer, number)
             record.review, record.reviewer_usage = reply.text, reply.usage
-            record.verdict = rounds.parse_verdict(reply.text)
+            record.verdict = review_round.parse_verdict(reply.text)
             self._values["review"] = reply.text.strip()
             return "approve" if record.verdict == "approve" else "request_changes"
         except AgentFailure as failure:
@@ -259,15 +259,15 @@ class _Loop:
             raise AgentFailure(CAP_REACHED, refusal)
 
     def _prompt(self, role: Role, config: BackendConfig, number: int) -> str:
-        template = prompts.load(role, _replacement(config), self._repo)
+        template = prompt_templates.load(role, _replacement(config), self._repo)
         values = {**self._values, "round": str(number), "how_to_edit": how_to_edit(config)}
-        without = prompts.substitute(template, {**values, "repository": ""})
+        without = prompt_templates.substitute(template, {**values, "repository": ""})
         tokens = config.prompt_tokens if isinstance(config, OpenaiBackend) else 0
-        room = tokens * prompts.CHARS_A_TOKEN - len(without)
+        room = tokens * prompt_templates.CHARS_A_TOKEN - len(without)
         try:
             if isinstance(config, OpenaiBackend) and room < 0:
                 raise PromptTooLong(f"it has {len(without)} characters without any file")
-            if prompts.mentions(template, "repository"):
+            if prompt_templates.mentions(template, "repository"):
                 about = "\n".join(values[name] for name in ("idea", "plan", "review"))
                 values["repository"] = repository_view(
                     config, self._checkout.worktree, about, room, self.view
@@ -278,7 +278,7 @@ class _Loop:
                 f"the prompt of the {role} is longer than {tokens} tokens: {problem}; "
                 "raise `prompt_tokens`",
             ) from None
-        return prompts.substitute(template, values)
+        return prompt_templates.substitute(template, values)
 
 
 def _require_change(diff_stat: str) -> None:

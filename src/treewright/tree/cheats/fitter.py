@@ -13,9 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from treewright.kernel.storage import untrusted
-from treewright.tree.cheats import facts as knowledge
+from treewright.tree.cheats import sweep_facts as knowledge
+from treewright.tree.cheats.cheat_code import inserted, language_of, new_module, payload
 from treewright.tree.cheats.corpus import Cheat, Language
-from treewright.tree.cheats.payloads import inserted, language_of, new_module, payload
 from treewright.tree.config import Config
 from treewright.tree.evaluating.perturbation import perturb
 from treewright.tree.guard.protected_files import match_protected
