@@ -114,8 +114,10 @@ class Cell:
         return edge
 
     def _current_belief(self, node: Node, now: int) -> Edge | None:
-        """Return the edge to follow, or None. A belief that is old or shows to be wrong is
-        updated."""
+        """Return the edge to follow, or None.
+
+        A belief that is old or shows to be wrong is updated.
+        """
         seen, edge = self._beliefs.get(node, _NO_BELIEF)
         if edge is None:
             wrong = node.live and node.exhausted

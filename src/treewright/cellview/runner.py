@@ -73,8 +73,10 @@ _DEFAULT = Mcts()
 
 
 def make_runner(settings: Settings, expander: Expander) -> CellViewRunner:
-    """Return the runner of the mode `distributed`. Raises UsageError for a policy other than
-    Mcts."""
+    """Return the runner of the mode `distributed`.
+
+    Raises UsageError for a policy other than Mcts.
+    """
     cells = settings.cells or CellSettings()
     if not isinstance(settings.policy, Mcts):
         raise UsageError("cells choose by their algotypes; another policy is for one searcher")
@@ -195,8 +197,7 @@ class CellViewRunner:
         return None
 
     def _handle_no_leaf(self, cell: Cell) -> StepReport | None:
-        """Handle a cell without a leaf to reserve: everything is taken, or a blocked node is in the
-        way."""
+        """Handle a cell that found no leaf: all are taken, or a blocked node is in the way."""
         obstacle = cell.obstacle
         if obstacle is None and self._flights:
             cell.return_to_root()
@@ -279,8 +280,7 @@ class CellViewRunner:
 
 
 def _settled_meanwhile(cell: Cell) -> Reason | None:
-    """Return the reason if other cells settled the leaf, or the way to it, since its
-    reservation."""
+    """Return the reason if other cells settled the leaf, or the way to it, meanwhile."""
     if cell.leaf.status:
         return "terminal" if cell.leaf.status is Status.SOLVED else "dead"
     if not is_settled(cell.path):

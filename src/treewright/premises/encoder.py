@@ -197,11 +197,11 @@ _BREAKS = re.compile(r"[._✝]+|(?<=[a-z])(?=[A-Z])")
 
 
 def in_words(text: str) -> str:
-    """Return Lean text in words: `∀ {m n : Nat}, 0 < n → m ∣ n` becomes `0 < n implies m divides
-    n`.
+    """Return Lean text in words.
 
-    Symbols that the model's vocabulary lacks become words, names are split, and binders are left
-    out: the types of variables take most of the room and say least.
+    `∀ {m n : Nat}, 0 < n → m ∣ n` becomes `0 < n implies m divides n`. Symbols that the model's
+    vocabulary lacks become words, names are split, and binders are left out: the types of variables
+    take most of the room and say least.
     """
     spoken = _SYMBOL.sub(lambda match: _WORDS[match[0]], _BINDERS.sub(" ", text))
     return " ".join(_BREAKS.sub(" ", spoken).split())

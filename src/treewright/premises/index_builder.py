@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +29,6 @@ from treewright.premises.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from treewright.lean.choice import Choice
-import re
 
 _PAGE = 2000
 _VECTORS_AT_ONCE = 500
@@ -55,11 +55,10 @@ class BuildReport(msgspec.Struct, frozen=True):
 def default_path(
     imports: Sequence[str] = ("Init",), choice: Choice | None = None, start: Path | None = None
 ) -> Path:
-    """Return the path of the index of a Lean (the bundled one) with these imports, in the user's
-    cache.
+    """Return the path of the index of a Lean with these imports, in the user's cache.
 
-    Imports from outside Lean's library are those of the choice's Lake project, or of the project
-    around `start`.
+    Without a choice it is the bundled Lean. Imports from outside Lean's library are those of the
+    choice's Lake project, or of the project around `start`.
     """
     parts = [_lean_name(choice), *sorted(set(imports))]
     if not all(map(is_library, imports)):
@@ -130,8 +129,7 @@ def index_words(store: PremiseStore, progress: Progress = silent) -> None:
 
 
 def build_vectors(path: Path, encoder: SentenceEncoder, *, progress: Progress = silent) -> int:
-    """Embed premises without an embedding, build the vector index, and return how many there
-    were."""
+    """Embed new premises and build the vector index; return how many were embedded."""
     with PremiseStore(path, write=True) as store:
         missing = store.unembedded()
         texts = [declaration_in_words(p.name, p.type) for p in missing]

@@ -15,8 +15,7 @@ Target = Literal["agents", "nodes"]
 
 
 class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A planned intervention on an `agent`, a `node`, or a `fraction` of all agents or nodes
-    (`target`)."""
+    """A planned intervention on an `agent`, a `node`, or a `fraction` of all agents or nodes."""
 
     at: int
     kind: Literal["block", "unblock", "delay", "reroute"]
@@ -68,8 +67,10 @@ def _complain_of_kind(order: Order) -> str | None:
 
 
 def load_schedule(path: Path) -> tuple[Order, ...]:
-    """Read the `[[intervention]]` tables of a file. Whether they fit the number of agents is
-    checked later."""
+    """Read the `[[intervention]]` tables of a file.
+
+    Whether they fit the number of agents is checked later.
+    """
     try:
         schedule = msgspec.convert(tomllib.loads(path.read_text("utf-8")), type=_Schedule)
     except OSError as error:
@@ -218,8 +219,7 @@ _SHARES = ("block_fraction", "unfreeze_prob", "delay_prob")
 
 
 def parse_algotypes(text: str) -> tuple[Algotype, ...]:
-    """Read a pattern of cells such as `ucb:2,depth_first:1`; a name without a number means one
-    cell."""
+    """Read a pattern of cells such as `ucb:2,depth_first:1`; without a number, one cell."""
     pattern: list[Algotype] = []
     for part in text.split(","):
         word, colon, count = (piece.strip() for piece in part.partition(":"))

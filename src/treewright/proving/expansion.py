@@ -98,8 +98,7 @@ class Expander:
         return self._goals[node.id]
 
     def round_number(self, node: Node) -> int | None:
-        """Return the round of suggestions that the node needs before its next attempt; None if
-        none."""
+        """Return the round of suggestions that the node needs next; None if it needs none."""
         frontier = self._frontiers.get(node.id)
         if frontier is None:
             return 0
@@ -111,8 +110,7 @@ class Expander:
         return known or self._source.suggest(self._goals[node.id], round_number)
 
     def propose(self, node: Node, suggestions: Suggestions, expansion: Expansion) -> None:
-        """Enter suggestions into the node's frontier, with those that follow from Lean's
-        knowledge."""
+        """Enter suggestions, and those from Lean's knowledge, into the node's frontier."""
         frontier = self._frontiers.setdefault(node.id, Frontier())
         if self._known is not None and self._recorded(node.id, frontier.rounds) is None:
             knowledge = self._known(node.id)
@@ -210,8 +208,7 @@ class Expander:
         )
 
     def _worth(self, node: Node) -> float:
-        """Return the provability after the attempts: of the best edge, or half the estimate without
-        one."""
+        """Return the provability after the attempts, by the best edge or half the estimate."""
         if node.status is not Status.OPEN:
             return node.value
         if node.live:
@@ -227,8 +224,7 @@ _NEARLY_CERTAIN = 0.95
 
 
 def estimate_provability(goals: Sequence[GoalView]) -> float:
-    """Return a first guess, between 0 and 1, of how provable goals look that must be solved
-    together.
+    """Return a first guess, from 0 to 1, that goals are provable together.
 
     It is the product over the goals. Short targets, targets that are a hypothesis and closed facts
     look good; existentials and long targets look worse. The number of tactics that apply is not

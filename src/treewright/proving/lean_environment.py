@@ -216,8 +216,7 @@ class LeanEnvironment:
         return result
 
     def release(self) -> LeanSession | None:
-        """Return the session, without the states of this goal; None if the session cannot be
-        used."""
+        """Return the session without this goal's states; None if it cannot be used."""
         session, self._session = self._session, None
         states = [*self._states.values(), *self._unneeded]
         self.close()
@@ -286,8 +285,7 @@ class LeanEnvironment:
     # -- states ---------------------------------------------------------------------------
 
     def _state(self, node: int) -> ProofState:
-        """Return the proof state of a node; make it again from the nearest known state if
-        needed."""
+        """Return the proof state of a node, made again from the nearest known state if needed."""
         self._recycle()
         missing: list[int] = []
         current = node

@@ -118,8 +118,10 @@ class ProjectProver:
         self._close_processes()
 
     def prove(self, stop_asked: Callable[[], bool]) -> ProjectResult:
-        """Prove file after file. An error in one file does not keep the others from being
-        proved."""
+        """Prove file after file.
+
+        An error in one file does not keep the others from being proved.
+        """
         project = ProjectResult()
         for path in self.files():
             if stop_asked():

@@ -312,8 +312,7 @@ def check_results_again(
 def find_accepted_negation(
     specs: Mapping[int, GoalSpec], scripts: list[tuple[int, str]], replayer: Replayer
 ) -> str:
-    """Return the first goal that is not called false although its negation is proved; '' if
-    none."""
+    """Return the first goal with a proved negation that is not called false; '' if none."""
     for goal, script in scripts:
         if check_negation(replayer, specs[goal], script).proved:
             return f"goal {goal}: the verdict is not `false`, but its negation is proved"

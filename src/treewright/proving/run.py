@@ -74,8 +74,10 @@ class RunResult(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ProofRun:
-    """An open run. `lines` were written by earlier processes; `spent` is the usage of the model so
-    far."""
+    """An open run.
+
+    `lines` were written by earlier processes; `spent` is the usage of the model so far.
+    """
 
     directory: Path
     record: RunRecord
@@ -112,8 +114,10 @@ def create(
     lean: LeanRecord,
     git: GitRecord | None,
 ) -> Path:
-    """Create the directory of a new run and its `run.json`. Raises UsageError if the id is
-    taken."""
+    """Create the directory of a new run and its `run.json`.
+
+    Raises UsageError if the id is taken.
+    """
     runs = base / layout.RUNS
     hide_from_git(runs)
     require_free(base, run_id)

@@ -35,8 +35,10 @@ class StatementTarget(msgspec.Struct, frozen=True, tag="statement"):
 
 
 class FileTarget(msgspec.Struct, frozen=True, tag="file"):
-    """The sorries of a file, or of one of its declarations. `source` is the text when the run
-    began."""
+    """The sorries of a file, or of one of its declarations.
+
+    `source` is the text when the run began.
+    """
 
     path: str
     source: str
@@ -122,8 +124,10 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class LeanRecord(msgspec.Struct, frozen=True):
-    """The Lean that a run used. `modules` are those of the project, with the sha256 of their
-    texts."""
+    """The Lean that a run used.
+
+    `modules` are those of the project, with the sha256 of their texts.
+    """
 
     backend: str
     version: str
@@ -159,8 +163,10 @@ def write_run(path: Path, record: RunRecord) -> None:
 
 
 def read_run(path: Path) -> RunRecord:
-    """Read a `run.json`. Raises UsageError without one or for another version, StorageError if
-    damaged."""
+    """Read a `run.json`.
+
+    Raises UsageError without one or for another version, StorageError if damaged.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -134,8 +134,10 @@ def negation_in_text(source: str, statement: str) -> Negation:
 def file_goals(
     target: FileTarget, session: LeanSession, tell: TellTrouble = lambda names, error: None
 ) -> list[GoalSpec]:
-    """Return the goals of a file. `tell` receives the declarations that an error in the file
-    concerns."""
+    """Return the goals of a file.
+
+    `tell` receives the declarations that an error in the file concerns.
+    """
     found = _sorries(target, session, tell)
     places = _Places(target.source, session, found)
     return [_spec(number, places, sorry) for number, sorry in enumerate(found)]

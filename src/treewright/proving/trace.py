@@ -70,8 +70,10 @@ def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
 
 
 class TraceWriter:
-    """Appends lines. They survive the end of the process at once, and a power cut after a
-    second."""
+    """Appends lines.
+
+    They survive the end of the process at once, and a power cut after a second.
+    """
 
     def __init__(
         self,
@@ -218,8 +220,7 @@ class LiveEnvironment(Environment, Protocol):
 
 
 class RecordedEnvironment:
-    """Answers from a recording as far as it goes, then from the live environment, if there is
-    one."""
+    """Answers from a recording as far as it goes, then from the live environment."""
 
     def __init__(self, recording: Recording, live: LiveEnvironment | None) -> None:
         self._recording = recording

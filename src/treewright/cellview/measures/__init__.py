@@ -1,2 +1,4 @@
-"""Measures of damage across the trials of an experiment. Pure; random draws come from a given
-seed."""
+"""Measures of damage across the trials of an experiment.
+
+Pure; random draws come from a given seed.
+"""

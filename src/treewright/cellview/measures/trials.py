@@ -24,8 +24,10 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 def trial_of(goal: str, seed: int, iterations: Sequence[Iteration]) -> Trial:
-    """Return the trial of one goal's iterations. Iterations in which an agent was idle are steps
-    too."""
+    """Return the trial of one goal's iterations.
+
+    Iterations in which an agent was idle are steps too.
+    """
     attempts = 0
     for steps, turn in enumerate(iterations, 1):
         attempts += len(turn.attempts)

@@ -1,5 +1,7 @@
-"""Intervals and exact tests for small samples. Intervals are 95 % intervals unless stated
-otherwise."""
+"""Intervals and exact tests for small samples.
+
+Intervals are 95 % intervals unless stated otherwise.
+"""
 
 from __future__ import annotations
 
@@ -109,8 +111,7 @@ def mcnemar(lost: int, won: int) -> float:
 
 
 def upper_p(observed: float, drawn: np.ndarray) -> float:
-    """Return the p-value of a permutation test: the share of draws with at least the observed
-    value.
+    """Return the p-value of a permutation test: the share of draws at least as large.
 
     The observed arrangement counts as one draw. The comparison has a tolerance for rounding.
     """

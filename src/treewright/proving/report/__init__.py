@@ -1,5 +1,4 @@
-"""The report of a proof run: `report.md` and `plots/`, derived from `run.json` and
-`trace.jsonl`."""
+"""The report of a proof run: `report.md` and `plots/`, derived from the files of the run."""
 
 from __future__ import annotations
 

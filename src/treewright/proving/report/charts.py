@@ -132,8 +132,7 @@ def label(tick: float) -> str:
 
 
 def thin(points: Sequence[Point], most: int = _MOST_POINTS) -> list[Point]:
-    """Return fewer points that look the same: the first, lowest, highest and last of each
-    stretch."""
+    """Return fewer points that look the same: first, lowest, highest and last of each stretch."""
     if len(points) <= most:
         return list(points)
     size = -(-4 * len(points) // most)

@@ -1,5 +1,4 @@
-"""The pictures of a proof run: the root's value, the growth of the graph, outcomes,
-interventions."""
+"""The pictures of a proof run: root value, growth of the graph, outcomes, interventions."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ def render(facts: RunFacts, drawn: set[str]) -> str:
 
 
 def write_files(directory: Path, text: str, drawn: dict[str, str]) -> Path:
-    """Write a report and its pictures, and remove pictures of earlier reports that are not in
-    it."""
+    """Write a report and its pictures, and remove the other pictures."""
     plots = directory / PLOTS
     atomic.make_directory(plots)
     atomic.sweep_temporaries(plots)

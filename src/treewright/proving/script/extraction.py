@@ -22,8 +22,10 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A tactic, and the steps that close each group of goals it leaves. `goals` are those it works
-    on."""
+    """A tactic, and the steps that close each group of goals it leaves.
+
+    `goals` are those it works on.
+    """
 
     tactic: str
     parts: tuple[tuple[tuple[int, ...], Step], ...] = ()

@@ -1,5 +1,4 @@
-"""A script formatted as a person would write it: named cases, no repetition, the file's
-indentation.
+"""Scripts formatted as a person would write them: named cases, no repetition, indented.
 
 Formatting never decides about a proof. The formatted script is tried in Lean before it is shown,
 and the replay check judges it like any script. If Lean does not accept it, the script stays as it
@@ -46,8 +45,7 @@ class Style:
 
 
 def format_script(step: Step, closes: Callable[[str], bool], indent: int = 2) -> str:
-    """Return the best formatted form of a script that `closes` its goal, else the script as it
-    is."""
+    """Return the best form of a script that `closes` its goal, else the script as it is."""
     plain = render(step)
     if plain.count("\n") > LONGEST_MINIMISED:
         return plain
@@ -88,8 +86,7 @@ def _lines(step: Step, style: Style) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Cases:
-    """A case distinction: `induction n with`, and the bodies of `| zero =>` and `| succ n ih
-    =>`."""
+    """A case distinction: `induction n with`, and bodies for `| zero =>` and `| succ n ih =>`."""
 
     head: str
     alternatives: Sequence[tuple[str, Step]]
@@ -263,8 +260,7 @@ _LIMITS = ""
 
 
 def _removable_parts(tactic: str) -> list[str]:
-    """Return the removable parts of a tactic: its limits, and its lemmas from the last to the
-    first."""
+    """Return the removable parts of a tactic: limits, then lemmas from the last to the first."""
     given = _GIVEN.fullmatch(tactic)
     if given is None:
         return []

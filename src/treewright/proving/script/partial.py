@@ -1,5 +1,4 @@
-"""The best partial proof of an unproved goal: its script, its open goals, lemmas that nearly
-fitted.
+"""The best partial proof of an unproved goal: script, open goals, near lemmas.
 
 It is read off the graph when the search is over. No result rests on it.
 """
@@ -95,8 +94,7 @@ def find_near_lemmas(
     costs: dict[int, float] | None = None,
     used: Container[int] = (),
 ) -> Iterator[NearLemma]:
-    """Yield lemmas that applied at some goals, but not those `used`; those that left least
-    first."""
+    """Yield lemmas that applied at some goals and are not `used`; those that left least first."""
     costs = _cheapest_edges(tree)[0] if costs is None else costs
     found: dict[str, tuple[float, Edge]] = {}
     for edge in tree.edges:

@@ -158,8 +158,7 @@ _ADVICE_PRIOR = 0.01
 
 
 class LeanAdvice:
-    """Suggests Lean's own library search (`exact?`) after the other candidates of a node were
-    tried.
+    """Suggests Lean's own library search (`exact?`) after a node's other candidates.
 
     The tactic that the search finds is written into the proof, not the search.
     """

@@ -116,8 +116,7 @@ def equations(context: Context) -> Iterator[Ranked]:
 
 
 def witnesses(context: Context) -> Iterator[Ranked]:
-    """Yield `refine ⟨w, ?_⟩` for values from the goal, those in the target first, then small
-    ones."""
+    """Yield `refine ⟨w, ?_⟩` for values of the target, of the hypotheses, then small ones."""
     yield 7.0, "exact ⟨_, rfl⟩"
     for fact in context.facts[-3:]:
         yield 4.0, f"exact ⟨_, {fact.name}⟩"

@@ -35,8 +35,7 @@ _FIELD = re.compile(r"\(([^():]+):([^()]*)\)")
 
 
 class WithCounterexamples:
-    """A tactic source that suggests counterexamples to `¬ ∀ x, …` before those of another
-    source."""
+    """A tactic source that first suggests counterexamples to `¬ ∀ x, …`."""
 
     name = "witnesses"
 

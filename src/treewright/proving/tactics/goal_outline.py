@@ -136,8 +136,7 @@ def _binders(text: str) -> Iterator[Binder]:
 
 
 def _reach(text: str) -> int:
-    """Return where the part with top-level connectives ends: at a binder that takes all that
-    follows."""
+    """Return the end of the part with top-level connectives: the first binder without brackets."""
     depth = 0
     for index, sign in enumerate(text):
         depth += (sign in _OPEN) - (sign in _CLOSE)

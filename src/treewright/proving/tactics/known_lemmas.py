@@ -201,8 +201,7 @@ def _generalized(variable: Variable, goal: GoalView, others: Sequence[str]) -> s
 
 
 def _drive(variable: Variable, most: int) -> float:
-    """Return the factor for induction on a variable: largest if the file's equations match on
-    it."""
+    """Return the factor for induction on a variable: largest if equations match on it."""
     if most == 0:
         return 1.0
     return 1.5 if variable.drives == most else 1.0 if variable.drives else 0.5
@@ -344,8 +343,7 @@ def _rearranging(goal: GoalView, uses: Sequence[Use]) -> Iterator[Ranked]:
 
 
 def _by_one(goal: GoalView, lemmas: Sequence[str]) -> Iterator[Ranked]:
-    """Yield one lemma with the induction hypotheses; in a larger set, lemmas may undo each
-    other."""
+    """Yield one lemma with the induction hypotheses: lemmas of a larger set can undo each other."""
     hypotheses = [h.name for h in goal.hypotheses if h.accessible and h.name.startswith("ih")]
     equations = [h.name for h in goal.hypotheses if shape(h.type).kind in ("eq", "iff", "forall")]
     if given := [name for name in hypotheses if name in equations]:

@@ -1,5 +1,4 @@
-"""Lemmas that a premise search finds for the target, used with `exact`, `apply`, `rw` and
-`simp`."""
+"""Lemmas that a premise search finds, used with `exact`, `apply`, `rw` and `simp`."""
 
 from __future__ import annotations
 

@@ -51,8 +51,10 @@ def stop_when(source: TacticSource, stop: Callable[[], bool]) -> None:
 
 
 def goal_text(goal: GoalView) -> str:
-    """Return a goal as Lean prints it, one hypothesis per line. It is the key of the tactic
-    cache."""
+    """Return a goal as Lean prints it, one hypothesis per line.
+
+    It is the key of the tactic cache.
+    """
     lines = [f"{h.name} : {h.type}" for h in goal.hypotheses]
     return "\n".join([*lines, f"⊢ {goal.target}"])
 
