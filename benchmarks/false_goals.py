@@ -57,7 +57,7 @@ def main() -> None:
             directory = runs.create(Path(place), None, target, settings, record, None)
             source = target.source if isinstance(target, FileTarget) else ""
             tactics = build_source(settings, definitions=defined_in(source))
-            with runs.opened(directory) as run:
+            with runs.open_run(directory) as run:
                 prover = Prover(
                     run,
                     lean.new_session,

@@ -25,7 +25,7 @@ from treewright.lean.session.answers import StepResult
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.lean_environment import LeanEnvironment
-from treewright.proving.learning import LearnedPriors, Lesson, together, worth_keeping
+from treewright.proving.learning import LearnedPriors, Lesson, merge_lessons, select_lessons
 
 BENCH = LEVELS.parent
 SETS = ("natural_numbers", "structures", "predicates", "further")
@@ -99,7 +99,7 @@ def teach(sessions: Sessions, chosen: Sequence[Task], options: argparse.Namespac
     known: list[Lesson] = []
     for task in chosen:
         tried, _, lessons = search(sessions, task, None, options.teaching_simulations, options)
-        known = together(known, lessons)
+        known = merge_lessons(known, lessons)
         print(f"teaches: {task.of} {task.name} {_said(tried)}", flush=True)
     return known
 
@@ -202,7 +202,7 @@ def main() -> None:
             lessons = teach(sessions, tuned[:: options.every], options)
             if options.taught:
                 options.taught.write_bytes(msgspec.json.encode(lessons))
-        given = LearnedPriors(worth_keeping(lessons))
+        given = LearnedPriors(select_lessons(lessons))
         with Replayer(home) as replayer:
             rows, scripts = compare(sessions, aside, given, options)
             check(sessions, replayer, rows, scripts)

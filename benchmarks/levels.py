@@ -30,7 +30,7 @@ from treewright.lean.verify.replayer import Replayer
 from treewright.proving.checker import check_file, with_scripts
 from treewright.proving.expansion import Expander, estimate_provability
 from treewright.proving.lean_environment import LeanEnvironment
-from treewright.proving.learning import LearnedPriors, Lesson, shape_of, together
+from treewright.proving.learning import LearnedPriors, Lesson, merge_lessons, tactic_shape
 from treewright.proving.script import extraction
 from treewright.proving.tactics.core import CoreTactics
 
@@ -97,7 +97,7 @@ class Teaching:
 
     def add(self, lessons: list[Lesson]) -> None:
         if self._into is not None:
-            self._kept = together(self._kept, lessons)
+            self._kept = merge_lessons(self._kept, lessons)
             self._into.write_bytes(msgspec.json.encode(self._kept))
 
 
@@ -116,8 +116,8 @@ def search(
         expander, script, done = searched(environment, teaching.learned, mode, options.simulations)
         teaching.add(expander.lessons())
         for _, attempt, _ in expander.tries:
-            teaching.spent[shape_of(attempt.tactic)] += attempt.ms / 1000
-            teaching.count[shape_of(attempt.tactic)] += 1
+            teaching.spent[tactic_shape(attempt.tactic)] += attempt.ms / 1000
+            teaching.count[tactic_shape(attempt.tactic)] += 1
         return script, done
     finally:
         environment.close()

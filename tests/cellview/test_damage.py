@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from tests.cellview.running import lines, run, start
-from treewright.proving.cell_settings import CellSettings, Order
+from treewright.proving.cell_settings import CellSettings
+from treewright.proving.cell_settings import PlannedIntervention as Planned
 from treewright.proving.records import Intervention, Iteration
 
 
@@ -64,7 +65,9 @@ def test_unfreezing_may_take_several_draws() -> None:
 
 def test_a_delay_keeps_the_reservation_while_others_work() -> None:
     settings = CellSettings(
-        agents=3, inflight=3, schedule=(Order(at=4, kind="delay", agent=1, duration=12),)
+        agents=3,
+        inflight=3,
+        schedule=(Planned(at=4, kind="delay", agent=1, duration=12),),
     )
     runner = start(settings)
     written = lines(runner, 60)
@@ -97,7 +100,7 @@ def blocked_child(reroute_max: int) -> tuple[list[Iteration], int]:
         inflight=1,
         reroute_max=reroute_max,
         give_up=3,
-        schedule=(Order(at=0, kind="block", node=wanted, permanent=True),),
+        schedule=(Planned(at=0, kind="block", node=wanted, permanent=True),),
     )
     return run(settings, 60), wanted
 
@@ -169,9 +172,9 @@ def test_a_fraction_of_nodes_spares_the_root() -> None:
 
 def test_orders_unblock_whom_they_name() -> None:
     schedule = (
-        Order(at=0, kind="block", fraction=1.0, permanent=True),
-        Order(at=7, kind="unblock", agent=2),
-        Order(at=30, kind="unblock", agent=0),
+        Planned(at=0, kind="block", fraction=1.0, permanent=True),
+        Planned(at=7, kind="unblock", agent=2),
+        Planned(at=30, kind="unblock", agent=0),
     )
     written = run(CellSettings(agents=4, schedule=schedule), 60)
     assert [line.reason for line in written[:4]] == ["blocked"] * 4
@@ -185,7 +188,7 @@ def test_orders_unblock_whom_they_name() -> None:
 
 
 def test_an_order_sends_a_cell_elsewhere() -> None:
-    schedule = (Order(at=20, kind="reroute", agent=0),)
+    schedule = (Planned(at=20, kind="reroute", agent=0),)
     written = run(CellSettings(agents=2, schedule=schedule), 60)
     (line,) = [line for line in written if line.reason == "rerouted"]
     assert line.agent == 0

@@ -12,7 +12,7 @@ from treewright.cellview.experiment.plan import Plan, Table, load, runs_of, sear
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import validate_run_id
 from treewright.kernel.text.config_errors import all_keys
-from treewright.proving.cell_settings import CellSettings, Order
+from treewright.proving.cell_settings import CellSettings, PlannedIntervention
 
 ROOT = Path(__file__).parents[2]
 GOAL = '[[goals]]\nname = "g"\nstatement = "True"\n'
@@ -76,7 +76,7 @@ def test_a_schedule_and_a_mix_of_algotypes(tmp_path: Path) -> None:
     found = search_settings(plan, runs_of(plan)[1]).cells
     assert found is not None
     assert found.algotypes == ("ucb", "ucb", "random")
-    assert found.schedule == (Order(at=5, kind="block", agent=1, duration=4),)
+    assert found.schedule == (PlannedIntervention(at=5, kind="block", agent=1, duration=4),)
 
 
 def test_one_agent_needs_no_word_about_inflight(tmp_path: Path) -> None:

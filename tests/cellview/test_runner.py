@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.cellview.running import HARD, expander_of, lines, run, start
 from tests.proving.synthetic import Tactics, World
 from treewright.cellview.runner import CellViewRunner
-from treewright.proving.cell_settings import ALGOTYPES, CellSettings, Order
+from treewright.proving.cell_settings import ALGOTYPES, CellSettings, PlannedIntervention
 from treewright.proving.environment import Outcome
 from treewright.proving.expansion import Expander
 from treewright.proving.records import GoalView
@@ -32,10 +32,10 @@ DAMAGED = CellSettings(
     unfreeze_prob=0.5,
     delay_prob=0.2,
     schedule=(
-        Order(10, "block", fraction=0.1, target="nodes", duration=8),
-        Order(12, "block", node=3, permanent=True),
-        Order(20, "reroute", fraction=0.5),
-        Order(30, "delay", agent=1, duration=9),
+        PlannedIntervention(10, "block", fraction=0.1, target="nodes", duration=8),
+        PlannedIntervention(12, "block", node=3, permanent=True),
+        PlannedIntervention(20, "reroute", fraction=0.5),
+        PlannedIntervention(30, "delay", agent=1, duration=9),
     ),
 )
 

@@ -9,7 +9,14 @@ import msgspec
 import pytest
 
 from treewright.kernel.errors import UsageError
-from treewright.proving.cell_settings import CellSettings, Order, load_schedule, parse_algotypes
+from treewright.proving.cell_settings import (
+    CellSettings,
+    load_schedule,
+    parse_algotypes,
+)
+from treewright.proving.cell_settings import (
+    PlannedIntervention as Planned,
+)
 
 
 def test_algotypes_are_a_pattern_of_cells() -> None:
@@ -53,7 +60,7 @@ def test_wrong_algotypes_are_named(text: str, message: str) -> None:
         ({"algotypes": ()}, "algotypes names 0 cells"),
         ({"algotypes": ("x",)}, "unknown algotype 'x'"),
         (
-            {"schedule": (Order(1, "block", agent=9, duration=1),)},
+            {"schedule": (Planned(1, "block", agent=9, duration=1),)},
             "intervention 1: there is no agent 9: they are 0 to 3",
         ),
     ],
@@ -65,13 +72,13 @@ def test_wrong_settings_are_named(wrong: dict[str, Any], message: str) -> None:
 
 
 def test_settings_survive_run_json() -> None:
-    settings = CellSettings(agents=2, schedule=(Order(1, "block", node=3, duration=4),))
+    settings = CellSettings(agents=2, schedule=(Planned(1, "block", node=3, duration=4),))
     assert msgspec.json.decode(msgspec.json.encode(settings), type=CellSettings) == settings
 
 
 def test_flags_and_schedule_are_one_list_by_time() -> None:
-    late = Order(9, "reroute", agent=0)
-    early = Order(1, "delay", agent=0, duration=2)
+    late = Planned(9, "reroute", agent=0)
+    early = Planned(1, "delay", agent=0, duration=2)
     settings = CellSettings(block_fraction=0.5, block_at=4, schedule=(late, early))
     assert [(order.at, source) for order, source in settings.orders()] == [
         (1, "schedule"),
@@ -88,8 +95,8 @@ def test_a_schedule_is_read(tmp_path: Path) -> None:
         "permanent = true\n"
     )
     assert load_schedule(path) == (
-        Order(3, "block", agent=1, duration=5),
-        Order(9, "block", fraction=0.2, target="nodes", permanent=True),
+        Planned(3, "block", agent=1, duration=5),
+        Planned(9, "block", fraction=0.2, target="nodes", permanent=True),
     )
 
 
@@ -122,24 +129,45 @@ def test_a_missing_schedule_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("order", "message"),
     [
-        (Order(-1, "block", agent=0, duration=1), "at must not be negative"),
-        (Order(1, "block", duration=1), "say whom, by one of agent, node or fraction (given: none"),
-        (Order(1, "block", agent=0, node=1, duration=1), "say whom, by one of agent, node or"),
-        (Order(1, "block", node=-2, duration=1), "there is no node -2"),
-        (Order(1, "block", fraction=2.0, duration=1), "fraction must be between 0 and 1"),
-        (Order(1, "block", agent=0), "block needs either a duration or permanent = true"),
-        (Order(1, "block", agent=0, duration=1, permanent=True), "block needs either a duration"),
-        (Order(1, "block", agent=0, duration=0), "duration must be at least 1, not 0"),
-        (Order(1, "block", agent=0, duration=1, unfreeze_prob=0.0), "unfreeze_prob must be above"),
-        (Order(1, "delay", agent=0), "delay needs a duration"),
-        (Order(1, "delay", node=0, duration=1), "delay is for agents, not for nodes"),
-        (Order(1, "reroute", fraction=0.1, target="nodes"), "reroute is for agents"),
-        (Order(1, "unblock", agent=0, duration=2), "unblock has no duration"),
+        (Planned(-1, "block", agent=0, duration=1), "at must not be negative"),
+        (
+            Planned(1, "block", duration=1),
+            "say whom, by one of agent, node or fraction (given: none",
+        ),
+        (
+            Planned(1, "block", agent=0, node=1, duration=1),
+            "say whom, by one of agent, node or",
+        ),
+        (Planned(1, "block", node=-2, duration=1), "there is no node -2"),
+        (
+            Planned(1, "block", fraction=2.0, duration=1),
+            "fraction must be between 0 and 1",
+        ),
+        (
+            Planned(1, "block", agent=0),
+            "block needs either a duration or permanent = true",
+        ),
+        (
+            Planned(1, "block", agent=0, duration=1, permanent=True),
+            "block needs either a duration",
+        ),
+        (
+            Planned(1, "block", agent=0, duration=0),
+            "duration must be at least 1, not 0",
+        ),
+        (
+            Planned(1, "block", agent=0, duration=1, unfreeze_prob=0.0),
+            "unfreeze_prob must be above",
+        ),
+        (Planned(1, "delay", agent=0), "delay needs a duration"),
+        (Planned(1, "delay", node=0, duration=1), "delay is for agents, not for nodes"),
+        (Planned(1, "reroute", fraction=0.1, target="nodes"), "reroute is for agents"),
+        (Planned(1, "unblock", agent=0, duration=2), "unblock has no duration"),
     ],
 )
-def test_wrong_orders_are_named(order: Order, message: str) -> None:
+def test_wrong_orders_are_named(order: Planned, message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        CellSettings(schedule=(Order(0, "reroute", agent=0), order))
+        CellSettings(schedule=(Planned(0, "reroute", agent=0), order))
     assert str(raised.value).startswith(f"intervention 2: {message}")
 
 

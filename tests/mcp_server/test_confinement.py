@@ -12,7 +12,7 @@ from tests.mcp_server.agent import Agent
 from treewright.kernel.errors import UsageError
 from treewright.mcp_server.confinement import Confinement, environment, require_confined
 from treewright.mcp_server.server_state import ServerState
-from treewright.proving.run import git_record
+from treewright.proving.run import read_git_record
 
 pytestmark = pytest.mark.xdist_group("mcp")
 SECRET = "theorem secret : 1 = 1 := by\n  sorry\n"
@@ -116,10 +116,10 @@ def test_a_repository_above_the_roots_is_not_looked_at(
     for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
         who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
         subprocess.run(["git", *who, *command], cwd=root.parent, check=True)
-    assert git_record(root) is not None
+    assert read_git_record(root) is not None
     for name, value in environment([root]).items():
         monkeypatch.setenv(name, value)
-    assert git_record(root) is None
+    assert read_git_record(root) is None
 
 
 def test_names_and_texts_steer_nobody(served: Agent, shelf: Path) -> None:

@@ -30,7 +30,7 @@ def sessions(lean_session: Callable[[], HostSession]) -> SessionFactory:
 
 def resume(directory: Path, sessions: SessionFactory, replayer: Replayer) -> RunResult:
     """Begin or continue a run."""
-    with runs.opened(directory) as run:
+    with runs.open_run(directory) as run:
         return Prover(run, sessions, replayer, build_source(run.record.settings)).prove()
 
 

@@ -114,7 +114,7 @@ def test_states_of_advice_that_does_not_close_are_not_kept(on: Kept) -> None:
     environment.root()
     outcome = environment.apply(0, "simp?")
     assert (outcome.kind, outcome.detail) == ("error", "found nothing that closes it")
-    assert environment._pending == {}
+    assert environment._unbound_states == {}
     environment.release()
 
 

@@ -35,19 +35,19 @@ from treewright.search.andor.graph import Changes, Child, Graph
     ],
 )
 def test_shapes_have_no_names(tactic: str, shape: str) -> None:
-    assert learning.shape_of(tactic) == shape
+    assert learning.tactic_shape(tactic) == shape
 
 
 def test_classes_are_outermost_signs_and_available_facts() -> None:
-    assert learning.class_of(GoalView("∀ n, n = n")) == "forall"
-    assert learning.class_of(GoalView("a ∧ b = c")) == "and"
-    assert learning.class_of(GoalView("Even\n  n")) == "other"
+    assert learning.goal_class(GoalView("∀ n, n = n")) == "forall"
+    assert learning.goal_class(GoalView("a ∧ b = c")) == "and"
+    assert learning.goal_class(GoalView("Even\n  n")) == "other"
     number = Hypothesis("n", "Nat")
-    assert learning.class_of(GoalView("n = n", (number,))) == "eq"
+    assert learning.goal_class(GoalView("n = n", (number,))) == "eq"
     fact = Hypothesis("h", "n ≤ 3")
-    assert learning.class_of(GoalView("n = n", (number, fact))) == "eq facts"
+    assert learning.goal_class(GoalView("n = n", (number, fact))) == "eq facts"
     hypothesis = Hypothesis("ih", "n + 0 = n")
-    assert learning.class_of(GoalView("n = n", (number, fact, hypothesis))) == "eq ih"
+    assert learning.goal_class(GoalView("n = n", (number, fact, hypothesis))) == "eq ih"
 
 
 def searched() -> tuple[Graph, dict[int, tuple[GoalView, ...]], list[Try]]:
@@ -75,7 +75,7 @@ def searched() -> tuple[Graph, dict[int, tuple[GoalView, ...]], list[Try]]:
 
 def test_only_solved_goals_and_finished_tries_teach() -> None:
     graph, goals, tries = searched()
-    lessons = learning.observed(graph, goals.__getitem__, tries)
+    lessons = learning.lessons_of_search(graph, goals.__getitem__, tries)
     assert lessons == [
         Lesson("eq", "left", 1, 0, 0.1, 0.1),
         Lesson("eq", "omega", 1, 0, 2.0, 0.4),
@@ -87,7 +87,7 @@ def test_only_solved_goals_and_finished_tries_teach() -> None:
 def test_older_tries_fade() -> None:
     known = [Lesson("eq", "simp", 100, 90, 10.0, 20.0)]
     for _ in range(400):
-        known = learning.together(known, [Lesson("eq", "simp", 1, 0, 0.1, 0.2)])
+        known = learning.merge_lessons(known, [Lesson("eq", "simp", 1, 0, 0.1, 0.2)])
     [now] = known
     assert now.helped / now.tried < 0.1
     assert now.prior == pytest.approx(0.2 * now.tried)
@@ -95,9 +95,9 @@ def test_older_tries_fade() -> None:
 
 def test_the_lessons_of_a_run_are_bounded_and_ordered() -> None:
     many = [Lesson("eq", f"rw {n}", 1, n, 0.1, 0.2) for n in range(50)]
-    kept = learning.worth_keeping(many[::-1], most=10)
+    kept = learning.select_lessons(many[::-1], most=10)
     assert [lesson.helped for lesson in kept] == sorted(range(40, 50), key=lambda n: f"rw {n}")
-    assert learning.worth_keeping(many, most=10) == kept
+    assert learning.select_lessons(many, most=10) == kept
 
 
 def test_tries_are_kept_only_if_lessons_are_wanted() -> None:

@@ -172,7 +172,7 @@ def test_a_file_is_elaborated_once_for_all_its_sorries(
             return real(source, **kwargs)
 
     counted = cast("LeanSession", Counted())
-    specs = targets.file_goals(cast("FileTarget", target), counted)
+    specs = targets.read_file_goals(cast("FileTarget", target), counted)
     opened = [spec.opening(counted) for spec in specs]
     assert [state.goals[0].target for state in opened if isinstance(state, ProofState)] == [
         f"{i} = {i}" for i in range(4)
@@ -450,5 +450,5 @@ def test_reading_a_file_ends_when_the_user_asks_to_stop(lean: HostSession) -> No
         cancel_on_stop(asked.is_set, lean.cancel),
         pytest.raises(TreewrightError, match="could not be elaborated"),
     ):
-        targets.file_goals(target, lean)
+        targets.read_file_goals(target, lean)
     assert asked.is_set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import floor, inf
 from random import Random
 
-from treewright.proving.cell_settings import CellSettings, Order
+from treewright.proving.cell_settings import CellSettings, PlannedIntervention
 from treewright.proving.records import Intervention
 
 
@@ -18,7 +18,7 @@ class Block:
 
     __slots__ = ("duration", "rng", "source", "unfreeze_prob", "until")
 
-    def __init__(self, order: Order, now: int, source: str, rng: Random) -> None:
+    def __init__(self, order: PlannedIntervention, now: int, source: str, rng: Random) -> None:
         self.duration = order.duration
         self.until = None if order.duration is None else now + order.duration
         self.unfreeze_prob = order.unfreeze_prob
@@ -43,7 +43,7 @@ class Damage:
         self._orders = list(reversed(settings.orders()))
         self._cells: dict[int, Block] = {}
         self._nodes: dict[int, Block] = {}
-        self._node_rules: list[tuple[Order, str]] = []
+        self._node_rules: list[tuple[PlannedIntervention, str]] = []
         self._drawn_nodes: set[int] = set()
         self._delays: dict[int, int] = {}
         self._rerouted_agents: set[int] = set()
@@ -74,7 +74,7 @@ class Damage:
             self._carry_out(order, source, now)
         self.next_order = self._orders[-1][0].at if self._orders else inf
 
-    def _carry_out(self, order: Order, source: str, now: int) -> None:
+    def _carry_out(self, order: PlannedIntervention, source: str, now: int) -> None:
         if order.node is not None or order.target == "nodes":
             self._on_nodes(order, source, now)
             return
@@ -91,7 +91,7 @@ class Damage:
             else:
                 self._rerouted_agents.add(agent)
 
-    def _on_nodes(self, order: Order, source: str, now: int) -> None:
+    def _on_nodes(self, order: PlannedIntervention, source: str, now: int) -> None:
         if order.kind == "block":
             self.on_nodes = True
             if order.node is None:
@@ -106,7 +106,7 @@ class Damage:
         elif order.node in self._nodes:
             self._unblock_node(order.node, source)
 
-    def _select_agents(self, order: Order, source: str) -> list[int]:
+    def _select_agents(self, order: PlannedIntervention, source: str) -> list[int]:
         if order.agent is not None:
             return [order.agent]
         count = floor((order.fraction or 0.0) * self._settings.agents + 0.5)
@@ -175,7 +175,7 @@ class Damage:
     def node_blocked_until(self, node: int) -> int | None:
         return self._nodes[node].until
 
-    def _block_node(self, node: int, order: Order, source: str, now: int) -> Block:
+    def _block_node(self, node: int, order: PlannedIntervention, source: str, now: int) -> Block:
         block = Block(order, now, source, self._rng("unfreeze", "node", node, order.at))
         self._nodes[node] = block
         self._record("block", source, node=node, until=block.until)

@@ -282,15 +282,17 @@ def prove(**given: Any) -> None:
 def _open_run(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path, ProofService]:
     """Return the directory of the run, new or resumed, and the engine that advances it."""
     from treewright.proving import run, targets
-    from treewright.proving.run import modules_of, require_unchanged
+    from treewright.proving.run import imported_modules, require_unchanged
     from treewright.proving.settings import read_run
 
     if "resume" in flags:
         refuse_other_flags(flags, _WITH_RESUME, "--resume takes its settings from the run")
-        directory = run.locate(flags["resume"], Path.cwd())
+        directory = run.find_run(flags["resume"], Path.cwd())
         record = read_run(directory / layout.RUN)
         host, project = open_lean_of_run(record, flags.get("sandbox"))
-        require_unchanged(record, modules_of(record.target, project))  # before Lean is started
+        require_unchanged(
+            record, imported_modules(record.target, project)
+        )  # before Lean is started
         return directory, stack.enter_context(
             _open_engine(host, project, record.settings, stack, flags)
         )
@@ -302,9 +304,9 @@ def _open_run(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path,
     host, project = open_lean_for_target(target, flags.get("requested"), flags.get("sandbox"))
     service = stack.enter_context(_open_engine(host, project, settings, stack, flags))
     if flags.get("library", True):
-        from treewright.proving.tactics.factory import with_library
+        from treewright.proving.tactics.factory import add_library_index
 
-        settings = with_library(settings, host, announce)
+        settings = add_library_index(settings, host, announce)
     return service.create(target, settings, flags.get("run_id")).directory, service
 
 

@@ -30,13 +30,13 @@ def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None
     Each file that has a new proof gets a patch.
     """
     from treewright.proving.project_prover import ProjectObserver, ProjectProver
-    from treewright.proving.tactics.factory import with_library
+    from treewright.proving.tactics.factory import add_library_index
 
     if "run_id" in flags:
         raise UsageError("--run-id names one run, and a project gets one for each of its files")
     host = open_lean(flags.get("requested"), flags.get("sandbox"), root)
     if flags.get("library", True):
-        settings = with_library(settings, host, announce)
+        settings = add_library_index(settings, host, announce)
     observer = ProjectObserver(
         _narrate_file,
         lambda path, result, patch: echo(

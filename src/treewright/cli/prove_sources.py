@@ -26,11 +26,11 @@ def opened_source(record: RunRecord, spend: Spend = lambda usage: None) -> Itera
             from treewright.orchestrator.ledger.records import LedgerTacticCache
             from treewright.orchestrator.ledger.store import Ledger
 
-            ledger = Ledger(factory.existing(record.settings.sources.cache))
+            ledger = Ledger(factory.require_file(record.settings.sources.cache))
             stack.callback(ledger.close)
             cache = LedgerTacticCache(ledger)
         yield stack.enter_context(
-            factory.opened_source(
+            factory.open_source(
                 record, spend, cache, lambda text: announce(f"no tactics from the model: {text}")
             )
         )

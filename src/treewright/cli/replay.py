@@ -33,13 +33,13 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
     from treewright.cli.prove_sources import opened_source
     from treewright.lean.processes import LeanProcesses
     from treewright.proving.replay import replay_live, replay_offline
-    from treewright.proving.run import locate
+    from treewright.proving.run import find_run
     from treewright.proving.settings import read_run
-    from treewright.proving.tactics.factory import changed_since
+    from treewright.proving.tactics.factory import is_library_index_gone
 
     if offline and sandbox:
         raise UsageError("--offline starts no Lean, so --sandbox has no effect; leave one out")
-    directory = locate(run, Path.cwd())
+    directory = find_run(run, Path.cwd())
     record = read_run(directory / layout.RUN)
     with opened_source(record) as source:
         if offline:
@@ -48,7 +48,7 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
             axioms = frozenset(record.settings.axioms)
             host, project = open_lean_of_run(record, sandbox)
             with LeanProcesses(host, project, axioms=axioms) as lean:
-                changed = changed_since(record)
+                changed = is_library_index_gone(record)
                 report = replay_live(
                     directory,
                     lean.new_session,

@@ -30,7 +30,7 @@ from treewright.proving.settings import (
     StatementTarget,
     Target,
 )
-from treewright.proving.tactics.factory import with_library
+from treewright.proving.tactics.factory import add_library_index
 
 _LONGEST_PATCH = 20_000
 Axioms = Annotated[
@@ -87,7 +87,7 @@ def prove(server: ServerState, given: ProveArguments, call: Call) -> Proofs:
     )
     server.files.place_to_write(root, layout.RUNS)
     with lean.proving(call) as (processes, new_session):
-        settings = with_library(settings, processes.host)
+        settings = add_library_index(settings, processes.host)
         deadline = time.monotonic() + given.seconds  # Lean has started
         proving = ProofService(
             new_session,

@@ -26,7 +26,13 @@ from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.proving import layout, run, targets
 from treewright.proving.phases import Observer, SessionFactory
 from treewright.proving.prover import Prover
-from treewright.proving.run import RunResult, git_record, lean_record, modules_of, require_unchanged
+from treewright.proving.run import (
+    RunResult,
+    imported_modules,
+    make_lean_record,
+    read_git_record,
+    require_unchanged,
+)
 from treewright.proving.settings import (
     FileTarget,
     RunRecord,
@@ -36,7 +42,7 @@ from treewright.proving.settings import (
     read_run,
 )
 from treewright.proving.tactics.chat_model import Spend
-from treewright.proving.tactics.factory import opened_source, with_library
+from treewright.proving.tactics.factory import add_library_index, open_source
 from treewright.proving.tactics.source import TacticSource
 from treewright.proving.targets import GoalSpec
 from treewright.search.andor import policies
@@ -75,7 +81,7 @@ class ProofService:
     replayer: Replayer
     project: Project | None = None
     base: Path = field(default_factory=Path.cwd)
-    sources: Sources = opened_source
+    sources: Sources = open_source
     observer: Observer = field(default_factory=Observer)
     stop_asked: Callable[[], bool] = lambda: False
     session: LeanSession | None = None
@@ -102,17 +108,19 @@ class ProofService:
         Raises:
             UsageError: The file has nothing to prove. No run is created.
         """
-        commit = git_record(self.base)
+        commit = read_git_record(self.base)
         if self.session is None or not self.session.alive:
             self.session = self.sessions()
-        specs = targets.file_goals(target, self.session) if isinstance(target, FileTarget) else []
-        lean = lean_record(self.session.info, modules_of(target, self.project))
+        specs = (
+            targets.read_file_goals(target, self.session) if isinstance(target, FileTarget) else []
+        )
+        lean = make_lean_record(self.session.info, imported_modules(target, self.project))
         return NewRun(run.create(self.base, run_id, target, settings, lean, commit), specs)
 
     def resume(self, directory: Path, *, force: bool = False) -> RunResult:
         """Continue a run. `force` takes over a lease that is not stale."""
-        with run.opened(directory, force=force) as opened:
-            require_unchanged(opened.record, modules_of(opened.record.target, self.project))
+        with run.open_run(directory, force=force) as opened:
+            require_unchanged(opened.record, imported_modules(opened.record.target, self.project))
             try:
                 with self.sources(opened.record, opened.spent.add) as source:
                     self.observer.run(opened.record, directory)
@@ -217,7 +225,7 @@ def prove(
     with _open_service(wanted, settings, lean, sandbox, base, announce) as (host, service):
         service.stop_asked = stop
         if library:
-            settings = with_library(settings, host, announce)
+            settings = add_library_index(settings, host, announce)
         return service.prove(wanted, settings, run_id)
 
 
@@ -245,7 +253,7 @@ def resume_proof(
         UsageError: There is no such run.
         LockActive: Another process owns the run.
     """
-    directory = run.locate(str(path), Path.cwd())
+    directory = run.find_run(str(path), Path.cwd())
     record = read_run(directory / layout.RUN)
     backend = record.lean.backend
     with _open_service(record.target, record.settings, backend, sandbox, directory, announce) as (

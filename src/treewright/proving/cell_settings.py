@@ -14,7 +14,9 @@ from treewright.kernel.errors import UsageError
 Target = Literal["agents", "nodes"]
 
 
-class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class PlannedIntervention(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """A planned intervention on an `agent`, a `node`, or a `fraction` of all agents or nodes."""
 
     at: int
@@ -29,10 +31,10 @@ class Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class _Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    intervention: tuple[Order, ...] = ()
+    intervention: tuple[PlannedIntervention, ...] = ()
 
 
-def complain(order: Order, agents: int) -> str | None:
+def find_mistake(order: PlannedIntervention, agents: int) -> str | None:
     """Return the mistake in an order, in words; None if there is none."""
     if order.at < 0:
         return f"at must not be negative, but is {order.at}"
@@ -47,10 +49,10 @@ def complain(order: Order, agents: int) -> str | None:
         return f"fraction must be between 0 and 1, not {order.fraction:g}"
     if not 0.0 < order.unfreeze_prob <= 1.0:
         return f"unfreeze_prob must be above 0 and at most 1, not {order.unfreeze_prob:g}"
-    return _complain_of_kind(order)
+    return _find_mistake_of_kind(order)
 
 
-def _complain_of_kind(order: Order) -> str | None:
+def _find_mistake_of_kind(order: PlannedIntervention) -> str | None:
     nodes = order.node is not None or order.target == "nodes"
     lasting = order.duration is not None
     if order.kind in ("delay", "reroute") and nodes:
@@ -66,7 +68,7 @@ def _complain_of_kind(order: Order) -> str | None:
     return None
 
 
-def load_schedule(path: Path) -> tuple[Order, ...]:
+def load_schedule(path: Path) -> tuple[PlannedIntervention, ...]:
     """Read the `[[intervention]]` tables of a file.
 
     Whether they fit the number of agents is checked later.
@@ -154,7 +156,7 @@ class CellSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "cell."
         ),
     ] = 8
-    schedule: tuple[Order, ...] = ()
+    schedule: tuple[PlannedIntervention, ...] = ()
 
     def __post_init__(self) -> None:
         if wrong := self._first_mistake():
@@ -186,18 +188,18 @@ class CellSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if unknown := [name for name in self.algotypes if name not in ALGOTYPES]:
             return f"unknown algotype '{unknown[0]}': choose from {', '.join(ALGOTYPES)}"
         for number, order in enumerate(self.schedule, 1):
-            if wrong := complain(order, self.agents):
+            if wrong := find_mistake(order, self.agents):
                 return f"intervention {number}: {wrong}"
         return None
 
     def algotype(self, agent: int) -> Algotype:
         return self.algotypes[agent % len(self.algotypes)]
 
-    def orders(self) -> tuple[tuple[Order, str], ...]:
+    def orders(self) -> tuple[tuple[PlannedIntervention, str], ...]:
         """Return all planned interventions by time, each with the setting that it comes from."""
         asked = [(order, "schedule") for order in self.schedule]
         if self.block_fraction > 0.0:
-            block = Order(
+            block = PlannedIntervention(
                 at=self.block_at,
                 kind="block",
                 fraction=self.block_fraction,

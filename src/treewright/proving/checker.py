@@ -36,7 +36,7 @@ class Unchecked(TreewrightError):
 class Elaborator(Protocol):
     """The Lean of the search, asked about whole texts. Both methods may raise LeanError."""
 
-    def accepts(self, source: str, original: str) -> bool:
+    def accepts_file(self, source: str, original: str) -> bool:
         """Return whether a text has no error that the original does not have; sorries are fine."""
         ...
 
@@ -191,7 +191,7 @@ class ScriptChecker:
         verdict = self._check_declaration(spec)
         if verdict is not None and verdict.reason != "sorry":
             return _result(spec, script, verdict)
-        if verdict is None and not lean.accepts(self.text() or "", self.target.source):
+        if verdict is None and not lean.accepts_file(self.text() or "", self.target.source):
             return GoalResult(
                 spec.number,
                 spec.name,

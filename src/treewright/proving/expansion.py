@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from treewright.lean.session.knowledge import Knowledge
 from treewright.proving.environment import Environment, Outcome
-from treewright.proving.learning import LearnedPriors, Lesson, Try, observed
+from treewright.proving.learning import LearnedPriors, Lesson, Try, lessons_of_search
 from treewright.proving.records import Attempt, Candidate, GoalView, NodeRecord
 from treewright.proving.tactics.known_lemmas import KnownTactics
 from treewright.proving.tactics.source import (
@@ -92,7 +92,7 @@ class Expander:
     def lessons(self) -> list[Lesson]:
         """Return the lessons of the search so far. Needs `keeps_tries`."""
         assert self._keeps_tries, "tries were not kept"
-        return observed(self.tree, self._goals.__getitem__, self.tries)
+        return lessons_of_search(self.tree, self._goals.__getitem__, self.tries)
 
     def goals(self, node: Node) -> tuple[GoalView, ...]:
         return self._goals[node.id]

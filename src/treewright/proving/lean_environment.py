@@ -25,9 +25,11 @@ from treewright.lean.session.knowledge import NOTHING_KNOWN, Knowledge
 from treewright.lean.verify.additions import new_errors
 from treewright.proving.environment import Outcome, Subgoal, goal_groups, stable, views
 
-_ASKS_LEAN = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
+_LIBRARY_SEARCH = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
 _TRY_THIS = re.compile(r"Try this:\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
-_RESTS = re.compile(r"'(?P<name>[^'].*)' depends on axioms:\s*\[(?P<axioms>[^\]]*)\]", re.DOTALL)
+_AXIOMS_LINE = re.compile(
+    r"'(?P<name>[^'].*)' depends on axioms:\s*\[(?P<axioms>[^\]]*)\]", re.DOTALL
+)
 _LONGEST_DETAIL = 300
 _FREE_TOGETHER = 64
 
@@ -53,10 +55,10 @@ class LeanEnvironment:
         self._heap_limit = heap_limit
         self._session: LeanSession | None = None
         self._states: dict[int, ProofState] = {}
-        self._recipes: dict[int, tuple[int, str, int]] = {}
+        self._origins: dict[int, tuple[int, str, int]] = {}
         self._keys: dict[int, str] = {}
-        self._pending: dict[tuple[int, str], tuple[ProofState, ...]] = {}
-        self._unneeded: list[ProofState] = []
+        self._unbound_states: dict[tuple[int, str], tuple[ProofState, ...]] = {}
+        self._unneeded_states: list[ProofState] = []
         self.lean_seconds = 0.0
         self.sessions_lost = 0
 
@@ -98,11 +100,11 @@ class LeanEnvironment:
         result = self._timed(lambda session: session.run_tactic(state, tactic, self._step_seconds))
         match result:
             case ProofState():
-                outcome = self._opened(node, tactic, result)
-                if outcome.kind == "goals" and _ASKS_LEAN.match(tactic):
+                outcome = self._outcome_of_state(node, tactic, result)
+                if outcome.kind == "goals" and _LIBRARY_SEARCH.match(tactic):
                     self.bind(node, tactic, ())  # frees the states: the search will not use them
                     return Outcome("error", ms=result.ms, detail="found nothing that closes it")
-                if outcome.kind == "closed" and _ASKS_LEAN.match(tactic):
+                if outcome.kind == "closed" and _LIBRARY_SEARCH.match(tactic):
                     return self._follow_advice(state, result)
                 return outcome
             case TacticError():
@@ -123,7 +125,7 @@ class LeanEnvironment:
         """
         for _ in range(2):
             try:
-                return self._surveyed(node)
+                return self._survey(node)
             except LeanError:
                 if self._session is not None and self._session.alive:
                     return NOTHING_KNOWN
@@ -131,7 +133,7 @@ class LeanEnvironment:
         self._require_lean()
         return NOTHING_KNOWN
 
-    def _surveyed(self, node: int) -> Knowledge:
+    def _survey(self, node: int) -> Knowledge:
         state = self._state(node)
         begun = time.perf_counter()
         try:
@@ -141,32 +143,32 @@ class LeanEnvironment:
             self.lean_seconds += time.perf_counter() - begun
 
     def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
-        states = self._pending.pop((parent, tactic), ())
+        states = self._unbound_states.pop((parent, tactic), ())
         for position, child in enumerate(children):
-            if child not in self._recipes and child != 0:
-                self._recipes[child] = (parent, tactic, position)
+            if child not in self._origins and child != 0:
+                self._origins[child] = (parent, tactic, position)
             if position < len(states) and child not in self._states:
                 self._states[child] = states[position]
                 self._keys[child] = states[position].hash
             elif position < len(states):
-                self._unneeded.append(states[position])
-        self._unneeded += states[len(children) :]
-        if len(self._unneeded) >= _FREE_TOGETHER and self._session is not None:
-            unneeded, self._unneeded = self._unneeded, []
+                self._unneeded_states.append(states[position])
+        self._unneeded_states += states[len(children) :]
+        if len(self._unneeded_states) >= _FREE_TOGETHER and self._session is not None:
+            unneeded, self._unneeded_states = self._unneeded_states, []
             with contextlib.suppress(LeanError):  # a lost session is found by the next step
                 self._session.free(unneeded)
 
     def closes(self, script: str) -> bool:
         """Return whether a whole script closes the goal."""
-        end = self._end_of(script)
+        end = self._run_script(script)
         return end is not None and end.closed and end.complete
 
-    def takes(self, script: str) -> bool:
+    def accepts_script(self, script: str) -> bool:
         """Return whether Lean runs a script to its end; the script may contain `sorry`."""
-        end = self._end_of(script)
+        end = self._run_script(script)
         return end is not None and end.closed
 
-    def _end_of(self, script: str) -> ProofState | None:
+    def _run_script(self, script: str) -> ProofState | None:
         """Return the state after a whole script; None if Lean does not run it to its end."""
         try:
             state = self._state(0)
@@ -177,15 +179,15 @@ class LeanEnvironment:
             self._drop_session()
         return result if isinstance(result, ProofState) else None
 
-    def accepts(self, source: str, original: str) -> bool:
+    def accepts_file(self, source: str, original: str) -> bool:
         """Return whether a text has no error that the original does not have. Sorries are fine.
 
         Raises LeanError if Lean gives no answer, from a second session either.
         """
-        result = self._checked(source)
+        result = self._elaborate(source)
         if not result.errors or result.stopped:
             return not result.stopped
-        return not new_errors(result.errors, self._checked(original).errors)
+        return not new_errors(result.errors, self._elaborate(original).errors)
 
     def unproved(self, source: str, asked: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the declarations of a text that rest on `sorry`, and those of `asked` that do.
@@ -193,21 +195,23 @@ class LeanEnvironment:
         Raises LeanError if Lean gives no answer.
         """
         questions = "".join(f"\n#print axioms {name}" for name in asked)
-        result = self._checked(source + questions)
-        answers = (_RESTS.match(d.text) for d in result.diagnostics if d.severity == "information")
+        result = self._elaborate(source + questions)
+        answers = (
+            _AXIOMS_LINE.match(d.text) for d in result.diagnostics if d.severity == "information"
+        )
         found = (a["name"] for a in answers if a and "sorryAx" in a["axioms"].split(", "))
         return tuple(dict.fromkeys((*result.unproved, *found)))
 
-    def _checked(self, source: str) -> CheckResult:
-        result = self._check(source)
+    def _elaborate(self, source: str) -> CheckResult:
+        result = self._elaborate_once(source)
         if not isinstance(result, CheckResult):
-            result = self._check(source)
+            result = self._elaborate_once(source)
         if not isinstance(result, CheckResult):
             why = f"over {result.seconds:g} s" if isinstance(result, Timeout) else result.reason
             raise LeanError(f"the file with the script in it was not elaborated: {why}")
         return result
 
-    def _check(self, source: str) -> CheckResult | Timeout | SessionLost:
+    def _elaborate_once(self, source: str) -> CheckResult | Timeout | SessionLost:
         if self._session is None:
             self._session = self._factory()
         result = self._session.check(source)
@@ -218,7 +222,7 @@ class LeanEnvironment:
     def release(self) -> LeanSession | None:
         """Return the session without this goal's states; None if it cannot be used."""
         session, self._session = self._session, None
-        states = [*self._states.values(), *self._unneeded]
+        states = [*self._states.values(), *self._unneeded_states]
         self.close()
         if session is None or not session.alive:
             return None
@@ -236,12 +240,12 @@ class LeanEnvironment:
             self._session.close()
         self._session = None
         self._states.clear()
-        self._pending.clear()
-        self._unneeded.clear()
+        self._unbound_states.clear()
+        self._unneeded_states.clear()
 
     # -- outcomes -------------------------------------------------------------------------
 
-    def _opened(self, node: int, tactic: str, state: ProofState) -> Outcome:
+    def _outcome_of_state(self, node: int, tactic: str, state: ProofState) -> Outcome:
         if state.uses_sorry:
             return Outcome("error", ms=state.ms, detail="the tactic leaves a sorry")
         if state.closed:
@@ -260,7 +264,7 @@ class LeanEnvironment:
                     self._drop_session()
                 return Outcome("lost", ms=state.ms, detail="the goals could not be taken apart")
             parts.append(part)
-        self._pending[node, tactic] = tuple(parts)
+        self._unbound_states[node, tactic] = tuple(parts)
         subgoals = tuple(
             Subgoal(part.hash, views(part.goals), group)
             for part, group in zip(parts, groups, strict=True)
@@ -286,23 +290,23 @@ class LeanEnvironment:
 
     def _state(self, node: int) -> ProofState:
         """Return the proof state of a node, made again from the nearest known state if needed."""
-        self._recycle()
+        self._replace_session_if_needed()
         missing: list[int] = []
         current = node
         while current not in self._states and current != 0:
             missing.append(current)
-            current = self._recipes[current][0]
+            current = self._origins[current][0]
         if current not in self._states:
             self._open_root()
         for child in reversed(missing):
-            parent, tactic, position = self._recipes[child]
-            state = self._again(parent, tactic, position)
+            parent, tactic, position = self._origins[child]
+            state = self._repeat_tactic(parent, tactic, position)
             if self._keys.setdefault(child, state.hash) != state.hash:
                 raise LeanError(f"`{tactic}` gave other goals than before")
             self._states[child] = state
         return self._states[node]
 
-    def _again(self, parent: int, tactic: str, position: int) -> ProofState:
+    def _repeat_tactic(self, parent: int, tactic: str, position: int) -> ProofState:
         before = self._states[parent]
         result = self._timed(lambda s: s.run_tactic(before, tactic, 4 * self._step_seconds))
         if isinstance(result, ProofState) and result.goals:
@@ -340,7 +344,7 @@ class LeanEnvironment:
         finally:
             self.lean_seconds += time.perf_counter() - begun
 
-    def _recycle(self) -> None:
+    def _replace_session_if_needed(self) -> None:
         """Replace a session with too large a heap, or one that another environment has lost."""
         if self._session is None:
             return

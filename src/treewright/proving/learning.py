@@ -82,7 +82,7 @@ class Try(NamedTuple):
     prior: float
 
 
-def class_of(goal: GoalView) -> str:
+def goal_class(goal: GoalView) -> str:
     """Return the class of a goal: the outermost sign of its target, and whether it has facts."""
     kind = shape(flat(goal.target)).kind
     if any(h.name.startswith("ih") for h in goal.hypotheses):
@@ -90,7 +90,7 @@ def class_of(goal: GoalView) -> str:
     return f"{kind} facts" if Context(goal).facts else kind
 
 
-def shape_of(tactic: str) -> str:
+def tactic_shape(tactic: str) -> str:
     """Return a tactic without names and terms: its first word and its modifiers."""
     word = _WORD.match(tactic)
     head = word.group() if word else tactic[:1]
@@ -102,7 +102,7 @@ def shape_of(tactic: str) -> str:
     return head + "".join(mark for sign, mark in _MARKS if sign in rest)
 
 
-def observed(
+def lessons_of_search(
     graph: Graph, goals: Callable[[int], Sequence[GoalView]], tries: Iterable[Try]
 ) -> list[Lesson]:
     """Return the lessons of one search: of the tries on the goals that it solved."""
@@ -113,10 +113,10 @@ def observed(
         if node.status is not Status.SOLVED or attempt.outcome in _UNKNOWN:
             continue
         if number not in classes:
-            classes[number] = class_of(goals(number)[0])
+            classes[number] = goal_class(goals(number)[0])
         solution = node.solution
         helped = solution is not None and attempt.edge is not None and solution.id == attempt.edge
-        row = counts[classes[number], shape_of(attempt.tactic)]
+        row = counts[classes[number], tactic_shape(attempt.tactic)]
         row[0] += 1
         row[1] += helped
         row[2] += attempt.ms / 1000
@@ -127,7 +127,7 @@ def observed(
     ]
 
 
-def together(lessons: Iterable[Lesson], newer: Iterable[Lesson]) -> list[Lesson]:
+def merge_lessons(lessons: Iterable[Lesson], newer: Iterable[Lesson]) -> list[Lesson]:
     """Return the lessons after adding newer ones."""
     known = {(lesson.goal_class, lesson.shape): lesson for lesson in lessons}
     for lesson in newer:
@@ -136,7 +136,7 @@ def together(lessons: Iterable[Lesson], newer: Iterable[Lesson]) -> list[Lesson]
     return [known[key] for key in sorted(known)]
 
 
-def worth_keeping(lessons: Iterable[Lesson], most: int = MOST_LESSONS) -> tuple[Lesson, ...]:
+def select_lessons(lessons: Iterable[Lesson], most: int = MOST_LESSONS) -> tuple[Lesson, ...]:
     """Return the lessons with the largest counts, in a fixed order."""
     ranked = sorted(lessons, key=lambda x: (-x.helped, -x.tried, x.goal_class, x.shape))[:most]
     return tuple(sorted(ranked, key=lambda lesson: (lesson.goal_class, lesson.shape)))
@@ -179,8 +179,10 @@ class LearnedPriors:
         """Return the candidates with adjusted priors, best first; the sum of the priors stays."""
         if not self._mean or not candidates:
             return tuple(candidates)
-        kind = class_of(goals[0])
-        weights = [(c.prior or 0.0) * self._factor(kind, shape_of(c.tactic)) for c in candidates]
+        kind = goal_class(goals[0])
+        weights = [
+            (c.prior or 0.0) * self._factor(kind, tactic_shape(c.tactic)) for c in candidates
+        ]
         return _scaled(candidates, weights)
 
     def _factor(self, kind: str, of: str) -> float:

@@ -202,7 +202,7 @@ class GoalProver:
             if stop == "solved":
                 return _completed(self._check_solved(proof, spec), stop, proof, negation)
             indent = self.checker.indentation(spec)
-            partial = find_best_partial(proof.runner, environment.takes, indent)
+            partial = find_best_partial(proof.runner, environment.accepts_script, indent)
             if self._should_negate(spec, early=False):
                 self._search_negation(spec, negation, stack)
             if negation.stop == "interrupted":

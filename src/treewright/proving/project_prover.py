@@ -164,7 +164,7 @@ class ProjectProver:
             self._session,
         )
         try:
-            result = service.prove(targets.file_target(path), self._settings)
+            result = service.prove(targets.read_file_target(path), self._settings)
         finally:
             self._session = service.session
         directory = Path(result.directory)

@@ -25,10 +25,10 @@ from treewright.proving.phases import (
 )
 from treewright.proving.records import GoalResult, Iteration
 from treewright.proving.report import write_report
-from treewright.proving.run import ProofRun, RunResult, copy_of, proved_copy_of, write_result
+from treewright.proving.run import ProofRun, RunResult, proofs_path, scripts_path, write_result
 from treewright.proving.settings import StatementTarget, Target
 from treewright.proving.tactics.source import TacticSource
-from treewright.proving.targets import GoalSpec, file_goals, statement_goal
+from treewright.proving.targets import GoalSpec, read_file_goals, statement_goal
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Prover:
         session = shared.get()
         try:
             with cancel_on_stop(self.stop_asked, session.cancel):
-                return file_goals(target, session, leave_alone)
+                return read_file_goals(target, session, leave_alone)
         except TreewrightError:
             if self.stop_asked():
                 raise TreewrightError(f"stopped while {target.path} was read") from None
@@ -200,10 +200,10 @@ class Prover:
                 goals.append(GoalResult(spec.number, spec.name, "unchecked", detail=fault))
         text = checker.text()
         proofs = checker.text({goal.goal for goal in goals if goal.status == "proved"})
-        file = _write_text(text, copy_of(self.run.directory, record.target))
+        file = _write_text(text, scripts_path(self.run.directory, record.target))
         proved_file = file
         if proofs != text:
-            proved_file = _write_text(proofs, proved_copy_of(self.run.directory, record.target))
+            proved_file = _write_text(proofs, proofs_path(self.run.directory, record.target))
         return RunResult(
             run_id=record.run_id,
             directory=str(self.run.directory),

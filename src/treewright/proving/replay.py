@@ -25,7 +25,7 @@ from treewright.proving.checker import (
 from treewright.proving.environment import Environment
 from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.records import GoalResult, Iteration, PhaseKind, TraceLine
-from treewright.proving.run import copy_of, last_results, read_result
+from treewright.proving.run import last_results, read_result, scripts_path
 from treewright.proving.search import Runner, Stamp, iteration_line, make_expander, make_runner
 from treewright.proving.settings import RunRecord, StatementTarget, Target, read_run
 from treewright.proving.support import (
@@ -37,7 +37,7 @@ from treewright.proving.support import (
 )
 from treewright.proving.tactics.counterexamples import WithCounterexamples
 from treewright.proving.tactics.source import TacticSource
-from treewright.proving.targets import GoalSpec, goals_of
+from treewright.proving.targets import GoalSpec, read_goals
 from treewright.proving.trace import (
     RecordedEnvironment,
     Recording,
@@ -108,7 +108,7 @@ def replay_live(
     """
     replay = _Replay(directory, source, uses_recorded_suggestions=recorded)
     replay.uses_recorded_suggestions |= replay.run.settings.sources.outside
-    specs = {spec.number: spec for spec in goals_of(replay.run.target, sessions)}
+    specs = {spec.number: spec for spec in read_goals(replay.run.target, sessions)}
     return replay.report(lambda: replay.compare_live(specs, sessions, replayer))
 
 
@@ -302,7 +302,7 @@ def check_results_again(
             return f"goal {goal}: the replay check said {reason!r}, now {verdict.reason!r}"
         if was_accepted and verdict.axioms != result.axioms:
             return f"goal {goal}: it rests on other axioms: {', '.join(verdict.axioms) or 'none'}"
-    path = copy_of(directory, target)
+    path = scripts_path(directory, target)
     if path is None or isinstance(target, StatementTarget) or not path.exists():
         return ""
     text = _text_with(target.source, specs, _in_file(results)).encode()

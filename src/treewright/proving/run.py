@@ -95,7 +95,7 @@ def last_results(lines: Iterable[TraceLine]) -> dict[int, GoalResult]:
     return {line.goal: line for line in lines if isinstance(line, GoalResult)}
 
 
-def locate(run: str, base: Path) -> Path:
+def find_run(run: str, base: Path) -> Path:
     """Return the directory of a run, given its id below `base` or its path. Raises UsageError."""
     path = Path(run)
     if (path / layout.RUN).is_file():
@@ -154,7 +154,7 @@ def create_in(
 
 
 @contextlib.contextmanager
-def opened(
+def open_run(
     directory: Path, *, stale_seconds: float = DEFAULT_STALE_SECONDS, force: bool = False
 ) -> Iterator[ProofRun]:
     """Open a run and own it until the block ends."""
@@ -177,7 +177,7 @@ def opened(
         lease.release()
 
 
-def copy_of(directory: Path, target: Target) -> Path | None:
+def scripts_path(directory: Path, target: Target) -> Path | None:
     """Return the path of the copy of the file with the scripts in it; None for a statement."""
     return (
         directory / layout.PROVED / Path(target.path).name
@@ -186,9 +186,9 @@ def copy_of(directory: Path, target: Target) -> Path | None:
     )
 
 
-def proved_copy_of(directory: Path, target: Target) -> Path | None:
+def proofs_path(directory: Path, target: Target) -> Path | None:
     """Return the path of the copy with proofs only, which exists if another goal is partial."""
-    path = copy_of(directory, target)
+    path = scripts_path(directory, target)
     return path.with_suffix(".proved.lean") if path is not None else None
 
 
@@ -248,7 +248,7 @@ def write_result(directory: Path, result: RunResult) -> None:
 _GIT_SECONDS = 20
 
 
-def git_record(directory: Path) -> GitRecord | None:
+def read_git_record(directory: Path) -> GitRecord | None:
     """Return the commit and whether there are changes; None outside a repository or without git."""
     commit = _git(directory, "rev-parse", "--verify", "HEAD")
     if commit is None:
@@ -256,11 +256,11 @@ def git_record(directory: Path) -> GitRecord | None:
     return GitRecord(commit.strip(), bool(_git(directory, "status", "--porcelain")))
 
 
-def lean_record(info: SessionInfo, modules: dict[str, str] | None = None) -> LeanRecord:
+def make_lean_record(info: SessionInfo, modules: dict[str, str] | None = None) -> LeanRecord:
     return LeanRecord(info.backend, info.lean, info.detail, modules or {})
 
 
-def modules_of(target: Target, project: Project | None) -> dict[str, str]:
+def imported_modules(target: Target, project: Project | None) -> dict[str, str]:
     """Return the project modules that a file imports, with the sha256 of their texts."""
     if project is None or not isinstance(target, FileTarget):
         return {}

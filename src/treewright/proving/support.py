@@ -25,7 +25,7 @@ from treewright.proving.run import RunResult
 from treewright.proving.script import extraction
 from treewright.proving.search import Phase, Runner
 from treewright.proving.settings import FileTarget, RunRecord, StatementTarget
-from treewright.proving.targets import negation_in_text, negation_of
+from treewright.proving.targets import negate_in_text, negate_statement
 from treewright.search.andor.graph import Status
 
 _STATUSES_OF_SOLVED_ROOTS = ("proved", "partial", "rejected")
@@ -279,9 +279,9 @@ def _check_texts(result: GoalResult, answer: Verdict, evidence: Evidence) -> str
     if result.status in ("unproved", "false") and negation is not None:
         script = result.proof or negation.script()
         if isinstance(target, FileTarget):
-            denied = negation_in_text(target.source, negation.statement)
+            denied = negate_in_text(target.source, negation.statement)
         else:
-            denied = negation_of(target)
+            denied = negate_statement(target)
         texts = (denied.original, denied.with_proof(script))
         is_same = (answer.original, answer.candidate) == tuple(map(digest, texts))
     elif isinstance(target, FileTarget):

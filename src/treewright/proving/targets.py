@@ -83,10 +83,10 @@ def parse(argument: str | None, statement: str | None) -> Target:
             f"cannot read {argument!r} as FILE.lean or FILE.lean:theorem; "
             "for a proposition use --statement"
         )
-    return file_target(Path(found["path"]), found["name"])
+    return read_file_target(Path(found["path"]), found["name"])
 
 
-def file_target(path: Path, declaration: str | None = None) -> FileTarget:
+def read_file_target(path: Path, declaration: str | None = None) -> FileTarget:
     """Return the target for every `sorry` of a file, or of one of its declarations."""
     try:
         source = path.read_bytes().decode()
@@ -100,24 +100,26 @@ def file_target(path: Path, declaration: str | None = None) -> FileTarget:
 def statement_goal(target: StatementTarget) -> GoalSpec:
     statement = target.statement
     typed = f"({statement}\n : Prop)"
-    return GoalSpec(0, "goal", statement, lambda session: session.start(typed), negation_of(target))
+    return GoalSpec(
+        0, "goal", statement, lambda session: session.start(typed), negate_statement(target)
+    )
 
 
-def negation_of(target: StatementTarget) -> Negation:
+def negate_statement(target: StatementTarget) -> Negation:
     statement = f"¬ ({target.statement}\n : Prop)"
     original, _ = theorem_texts(statement, "", imports=target.imports)
     return Negation(statement, lambda session: session.start(statement), original, GOAL_NAME)
 
 
-def negation_in_file(source: str, declaration: str) -> Negation:
+def negate_declaration(source: str, declaration: str) -> Negation:
     """Return the negation of a declaration, at the end of its file.
 
     Lean does not accept all of them: the type of a definition is no proposition.
     """
-    return negation_in_text(source, f"¬ (type_of% @_root_.{declaration})")
+    return negate_in_text(source, f"¬ (type_of% @_root_.{declaration})")
 
 
-def negation_in_text(source: str, statement: str) -> Negation:
+def negate_in_text(source: str, statement: str) -> Negation:
     ended = source.replace("\r\n", "\n").rstrip("\n")
     theorem = f"theorem _root_.{NEGATION_NAME} : {statement} := by"
     original = f"{ended}\n\n{theorem}\n  sorry\n"
@@ -131,7 +133,7 @@ def negation_in_text(source: str, statement: str) -> Negation:
     return Negation(statement, open_it, original, NEGATION_NAME)
 
 
-def file_goals(
+def read_file_goals(
     target: FileTarget, session: LeanSession, tell: TellTrouble = lambda names, error: None
 ) -> list[GoalSpec]:
     """Return the goals of a file.
@@ -143,13 +145,13 @@ def file_goals(
     return [_spec(number, places, sorry) for number, sorry in enumerate(found)]
 
 
-def goals_of(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSpec]:
+def read_goals(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSpec]:
     """Return the goals of a run. A session is opened and closed only for a file."""
     if isinstance(target, StatementTarget):
         return [statement_goal(target)]
     session = sessions()
     try:
-        return file_goals(target, session)
+        return read_file_goals(target, session)
     finally:
         session.close()
 
@@ -248,6 +250,6 @@ def _spec(number: int, places: _Places, sorry: Sorry) -> GoalSpec:
         name,
         sorry.goal.pretty,
         lambda session: places.open(session, sorry),
-        negation_in_file(places.source, sorry.declaration),
+        negate_declaration(places.source, sorry.declaration),
         sorry,
     )

@@ -12,7 +12,7 @@ from treewright.lean.verify.replayer import Replayer
 from treewright.proving import layout
 from treewright.proving.phases import SessionFactory
 from treewright.proving.prover import Prover
-from treewright.proving.run import create_in, git_record, lean_record, opened
+from treewright.proving.run import create_in, make_lean_record, open_run, read_git_record
 from treewright.proving.settings import StatementTarget
 from treewright.proving.tactics.factory import build_source
 
@@ -42,9 +42,9 @@ class PlanProver:
         settings = search_settings(self._plan, planned)
         if not (directory / layout.RUN).exists():
             session = self._ready()
-            lean, git = lean_record(session.info), git_record(Path.cwd())
+            lean, git = make_lean_record(session.info), read_git_record(Path.cwd())
             create_in(directory, StatementTarget(planned.goal.statement), settings, lean, git)
-        with opened(directory, force=self._force) as run:
+        with open_run(directory, force=self._force) as run:
             prover = Prover(
                 run,
                 self._sessions,

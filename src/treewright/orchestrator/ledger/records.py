@@ -15,7 +15,7 @@ import msgspec
 
 from treewright.kernel.clock import timestamp
 from treewright.orchestrator.scheduling.bandit import ALPHA
-from treewright.proving.learning import FADING, Lesson, worth_keeping
+from treewright.proving.learning import FADING, Lesson, select_lessons
 
 if TYPE_CHECKING:
     from treewright.orchestrator.ledger.store import Ledger
@@ -125,7 +125,7 @@ def add_lessons(connection: sqlite3.Connection, lessons: Iterable[Lesson]) -> No
 def read_lessons(query: Callable[[str], Sequence[sqlite3.Row]]) -> tuple[Lesson, ...]:
     """Return the lessons for a new run, rounded so that a record of them is exact."""
     rows = query(f"SELECT {_LESSON_COLUMNS} FROM lessons")  # noqa: S608
-    return worth_keeping(
+    return select_lessons(
         Lesson(
             row["goal_class"],
             row["shape"],

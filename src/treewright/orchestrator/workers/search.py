@@ -20,7 +20,7 @@ from treewright.proving.script import extraction
 from treewright.proving.search import make_expander, make_runner, step_until_finished
 from treewright.proving.settings import Settings, SourceSettings
 from treewright.proving.tactics.exclusion import find_named
-from treewright.proving.tactics.factory import build_source, library_search
+from treewright.proving.tactics.factory import build_source, open_library_search
 from treewright.search.andor.graph import Status
 
 STEP_SECONDS = 2.0
@@ -94,7 +94,7 @@ def _once(
     )
     expander: Expander | None = None
     try:
-        with library_search() as library:
+        with open_library_search() as library:
             source = build_source(settings, library=library)
             expander = make_expander(
                 settings,

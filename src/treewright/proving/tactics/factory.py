@@ -74,7 +74,7 @@ def build_source(
     return NoisySource(source, settings.seed, wanted.noise) if wanted.noise else source
 
 
-def with_library(
+def add_library_index(
     settings: Settings, host: Host, announce: Callable[[str], None] = lambda text: None
 ) -> Settings:
     """Return settings with the index of the bundled Lean's library, which is built if missing."""
@@ -89,7 +89,7 @@ def with_library(
 
 
 @contextlib.contextmanager
-def library_search() -> Iterator[PremiseSearch | None]:
+def open_library_search() -> Iterator[PremiseSearch | None]:
     """Open the index of the library; None if it was not built yet."""
     from treewright.premises.index import PremiseIndex
     from treewright.premises.library import is_finished, library_path
@@ -101,7 +101,7 @@ def library_search() -> Iterator[PremiseSearch | None]:
         yield index.lexical
 
 
-def changed_since(record: RunRecord) -> bool:
+def is_library_index_gone(record: RunRecord) -> bool:
     """Return whether the run's index of the library is gone: its answers are only in the trace."""
     from treewright.premises.library import library_digest
 
@@ -110,7 +110,7 @@ def changed_since(record: RunRecord) -> bool:
 
 
 @contextlib.contextmanager
-def opened_source(
+def open_source(
     record: RunRecord,
     spend: Spend = lambda usage: None,
     cache: TacticCache | None = None,
@@ -128,16 +128,16 @@ def opened_source(
     with contextlib.ExitStack() as stack:
         premises: PremiseSearch | None = None
         if settings.sources.premises is not None:
-            index = stack.enter_context(PremiseIndex.open(existing(settings.sources.premises)))
+            index = stack.enter_context(PremiseIndex.open(require_file(settings.sources.premises)))
             premises = index.lexical
         library: PremiseSearch | None = None
-        if settings.sources.library and not changed_since(record):
+        if settings.sources.library and not is_library_index_gone(record):
             library = stack.enter_context(PremiseIndex.open(library_path())).lexical
         defined = defined_in(target.source) if isinstance(target, FileTarget) else frozenset()
         yield build_source(settings, premises, cache, warn, defined, spend, library)
 
 
-def existing(path: str) -> Path:
+def require_file(path: str) -> Path:
     if not Path(path).exists():
         raise UsageError(f"there is no {path}")
     return Path(path)
