@@ -13,8 +13,8 @@ import pytest
 from treewright.ci.changes import changed_since
 from treewright.ci.findings import Attempt, Findings, OpenGoal, Problem, compare, fails
 from treewright.ci.runner_files import write_findings
-from treewright.ci.sorry_prover import Trier
-from treewright.ci.summary import LONGEST_PATCH, MOST_ROWS, summary
+from treewright.ci.sorry_prover import SorryProver
+from treewright.ci.summary import MAX_PATCH, MAX_ROWS, summary
 from treewright.kernel.errors import UsageError
 from treewright.proving.settings import Settings
 
@@ -68,9 +68,9 @@ def test_the_summary_shows_goals_and_is_not_written_by_them() -> None:
     ]
     assert "````diff\n" in text
     assert "`0123456789ab`" in text
-    many = Findings("c", ("A.lean",), removed=(goal("a"),) * (MOST_ROWS + 5))
+    many = Findings("c", ("A.lean",), removed=(goal("a"),) * (MAX_ROWS + 5))
     assert "… and 5 more." in summary(many, "")
-    assert len(summary(many, "x" * (LONGEST_PATCH + 1))) < LONGEST_PATCH
+    assert len(summary(many, "x" * (MAX_PATCH + 1))) < MAX_PATCH
 
 
 def test_files_of_a_runner_are_appended_to(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_files_of_a_runner_are_appended_to(tmp_path: Path) -> None:
 def test_a_hard_goal_leaves_time_for_the_others(tmp_path: Path) -> None:
     def limit(asked: float | None, seconds_left: float) -> float | None:
         nobody: Any = None  # nothing is searched here
-        trier = Trier(nobody, Settings(time_limit=asked), 100.0, tmp_path, nobody)
+        trier = SorryProver(nobody, Settings(time_limit=asked), 100.0, tmp_path, nobody)
         trier._waiting = 4
         trier._deadline = time.monotonic() + seconds_left
         return trier._settings().time_limit

@@ -80,7 +80,7 @@ def test_a_slow_listener_holds_one_entry_a_run() -> None:
     async def fill() -> Listener:
         listener = Listener(None)
         for number in range(10_000):
-            listener.tell({f"tree/0/run{number % 7}"})
+            listener.notify({f"tree/0/run{number % 7}"})
         return listener
 
     assert len(asyncio.run(fill()).changed) == 7
@@ -89,7 +89,7 @@ def test_a_slow_listener_holds_one_entry_a_run() -> None:
 def test_too_many_listeners_are_sent_to_polling(tmp_path: Path) -> None:
     async def crowd() -> None:
         hub = Changes(Roots([tmp_path]))
-        streams = [hub.stream(None) for _ in range(change_stream.MOST_LISTENERS)]
+        streams = [hub.stream(None) for _ in range(change_stream.MAX_LISTENERS)]
         for stream in streams:
             await next_event(stream)
         assert hub.full

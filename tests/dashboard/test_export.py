@@ -42,7 +42,7 @@ def test_nothing_in_a_run_can_leave_its_place(searched: ToyRepository, tmp_path:
 def test_details_beyond_the_limit_are_left_out(
     searched: ToyRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "_MOST_BYTES", 30_000)
+    monkeypatch.setattr(export, "_MAX_DETAIL_BYTES", 30_000)
     run = export.find(samples.RUN_ID, searched.path)
     total, kept = export.write(run, tmp_path / "x.html")
     assert 0 < kept < total
@@ -75,5 +75,5 @@ def test_modules_that_need_each_other_are_an_error() -> None:
         "a.js": 'import { b } from "./b.js";\nexport const a = 1;\n',
         "b.js": 'import { a } from "./a.js";\nexport const b = () => a;\n',
     }
-    with pytest.raises(ValueError, match=r"a\.js needs itself, through b\.js"):
+    with pytest.raises(ValueError, match=r"a\.js imports itself through b\.js"):
         assets.bundle_script("a.js", modules)

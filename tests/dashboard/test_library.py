@@ -33,19 +33,19 @@ def test_answers_for_old_versions_do_not_pile_up(tmp_path: Path) -> None:
     for since in range(100):
         library.tree(run, f"1.{since}")
     (shelf,) = library._runs.values()
-    assert len(shelf.made) <= 8
+    assert len(shelf.documents) <= 8
 
 
 def test_an_unchanged_run_needs_no_new_answer(tmp_path: Path) -> None:
     samples.large(tmp_path / ".treewright" / "tree_runs" / "a", 20, each=10)
     (run,) = Roots([tmp_path]).scan()
     library = TreeLibrary()
-    assert library.is_ready(run, None) is None
+    assert library.find_cached(run, None) is None
     made = library.tree(run, None)
-    assert library.is_ready(run, None) is made
+    assert library.find_cached(run, None) is made
     with (run.path / "events.jsonl").open("ab") as file:
         file.write(b'{"type": "torn')
-    assert library.is_ready(run, None) is None
+    assert library.find_cached(run, None) is None
 
 
 def test_a_run_without_its_first_record_is_running_while_somebody_prepares_it(

@@ -73,7 +73,7 @@ def test_a_link_swapped_in_after_the_look_leads_nowhere(files: Confinement, tmp_
 def test_nothing_is_written_through_a_link(files: Confinement, tmp_path: Path) -> None:
     (files.first / ".treewright").symlink_to(tmp_path / "other")
     with pytest.raises(UsageError, match="leads out of the root"):
-        files.place_to_write(files.first, ".treewright/proof_runs")
+        files.resolve_target(files.first, ".treewright/proof_runs")
 
 
 def test_a_project_that_begins_outside_or_reaches_out(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_project_that_begins_outside_or_reaches_out(tmp_path: Path) -> None:
     server = ServerState([root])
     assert server.lake_root(near) == near
     with pytest.raises(UsageError, match="sources outside the roots"):
-        server._opened(near)
+        server._open_lean(near)
 
 
 def test_a_repository_with_objects_elsewhere_gives_no_diff(tmp_path: Path) -> None:

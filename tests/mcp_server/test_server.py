@@ -104,7 +104,7 @@ def test_nonsense_is_answered_and_the_next_message_too_until_a_signal(
             (b"[]", -32600, None),
             (b'{"jsonrpc": "2.0", "id": 7}', -32600, 7),
             (b'{"id": 8, "method": "ping"}', -32600, 8),
-            (b'"' + b"x" * stdio.LONGEST_LINE + b'"', -32600, None),
+            (b'"' + b"x" * stdio.MAX_LINE_BYTES + b'"', -32600, None),
         ):
             server.send(line)
             reply = server.receive()
@@ -146,7 +146,7 @@ def test_lines_are_bounded_whatever_their_pieces(tmp_path: Path) -> None:
     path.write_bytes(b"ab\n\n" + b"x" * 11 + b"\ncd\n" + b"y" * 200_000 + b"\nend")
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        assert list(stdio.lines(descriptor, 10)) == [b"ab", None, b"cd", None, b"end"]
+        assert list(stdio.read_lines(descriptor, 10)) == [b"ab", None, b"cd", None, b"end"]
     finally:
         os.close(descriptor)
 

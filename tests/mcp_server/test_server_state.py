@@ -107,7 +107,7 @@ def test_a_place_begins_anew_after_a_verdict_that_was_stale(
     there = WarmLean(opening)
     with there.judging(Call(1), axioms) as first:
         first.stale = True
-    assert vars(first)["ended"] == [warm_lean.MOST_HEAP_BYTES], (
+    assert vars(first)["ended"] == [warm_lean.MAX_HEAP_BYTES], (
         "what grew is looked for after a call"
     )
     with there.judging(Call(1), axioms) as second:
@@ -153,8 +153,8 @@ def test_a_place_whose_processes_are_ended_opens_its_project_anew(tmp_path: Path
 
 
 def test_states_are_freed_in_the_session_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(goal_store, "MOST_GOALS", 1)
-    kept = goal_store.Goals()
+    monkeypatch.setattr(goal_store, "MAX_GOALS", 1)
+    kept = goal_store.GoalStore()
     one, other, lost = (cast("Any", SimpleNamespace(alive=alive)) for alive in (True, True, False))
     states = [cast("ProofState", name) for name in ("in one", "in other", "in lost", "last")]
     for session, state in zip((one, other, lost, one), states, strict=True):
@@ -182,7 +182,7 @@ def test_an_index_that_is_searched_is_not_closed_for_another(
 
         def lexical(self, query: str, count: int) -> list[Any]:
             if self.path.name == "Init":
-                with pytest.raises(Stopped, match="another call has the premise index"):
+                with pytest.raises(Stopped, match="another call is using the premise index"):
                     ask("Std", Call(0))
             assert closed == ([] if self.path.name == "Init" else [tmp_path / "Init"])
             return []

@@ -70,7 +70,7 @@ def test_what_a_dry_run_made_up_is_not_compared_with_what_was_measured(
     compared = package.compare(one, dry)
     assert compared.differences == ()
     name = compared.runs[1].name
-    assert compared.notes == (f"{name} is a dry run: its scores are made up",)
+    assert compared.notes == (f"{name} is a dry run: its scores are simulated",)
 
 
 def test_the_difference_is_the_one_of_the_kept_files(

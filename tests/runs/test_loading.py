@@ -13,7 +13,7 @@ from tests.dashboard.samples import HOSTILE_TITLE
 from tests.toy import ToyRepository
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.storage.lease import Lease
-from treewright.runs.columns import MOST_ROWS_SHOWN, Columns
+from treewright.runs.columns import MAX_ROWS_SHOWN, Columns
 from treewright.runs.proof_run import ProofRun
 from treewright.runs.search_run import SearchRun
 from treewright.runs.tree_run import TreeRun
@@ -83,9 +83,9 @@ def test_what_is_shown_is_escaped(two_runs: ToyRepository) -> None:
 
 
 def test_a_long_table_shows_its_beginning() -> None:
-    table = Columns.of(["n", "text"], [(n, "<b>" * 100) for n in range(MOST_ROWS_SHOWN + 7)])
+    table = Columns.of(["n", "text"], [(n, "<b>" * 100) for n in range(MAX_ROWS_SHOWN + 7)])
     shown = table._repr_html_()
-    assert shown.count("<tr>") == MOST_ROWS_SHOWN + 1
+    assert shown.count("<tr>") == MAX_ROWS_SHOWN + 1
     assert "7 more rows" in shown
     assert "<b>" not in shown
     assert Columns.of(["n"], [])._repr_html_().count("<tr>") == 1

@@ -16,7 +16,7 @@ from tests.toy import CONFIG, ToyRepository
 from tests.two_runs import search
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 from treewright.trackers import mlflow
-from treewright.trackers.tracked_run import tracked
+from treewright.trackers.tracked_run import track_run
 from treewright.tree.records.layout import EVENTS, MANIFEST
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def client(store: str) -> MlflowClient:
 
 def write(run: Any) -> Any:
     loaded = package.load_run(run) if isinstance(run, Path) else run
-    return mlflow.write(tracked(loaded), experiment="e")
+    return mlflow.write(track_run(loaded), experiment="e")
 
 
 def children(client: MlflowClient, written: Any) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def test_the_command_and_its_errors(
     assert wrong.returncode == 2
     assert "stdin has no notice with a run_dir" in wrong.stderr
     monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE")
-    run = tracked(package.load_run(two_runs.run_dir("one")))
+    run = track_run(package.load_run(two_runs.run_dir("one")))
     other = (tmp_path / "other").as_uri()
     with pytest.raises(UsageError, match="MLFLOW_ALLOW_FILE_STORE=true"):
         mlflow.write(run, tracking_uri=other, experiment="e")

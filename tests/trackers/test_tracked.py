@@ -10,11 +10,11 @@ import treewright as package
 from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 from tests.tree.test_extending import DRY, go_on
 from tests.two_runs import spending
-from treewright.trackers.tracked_run import Tracked, tracked
+from treewright.trackers.tracked_run import TrackedRun, track_run
 
 
-def told(run: Path) -> Tracked:
-    return tracked(package.load_run(run))
+def told(run: Path) -> TrackedRun:
+    return track_run(package.load_run(run))
 
 
 def test_failures_are_summed_up_as_everything_else_is(toy: ToyRepository) -> None:
@@ -47,7 +47,7 @@ def test_what_was_told_of_a_run_without_a_barrier_stays_true_when_it_goes_on(
     go_on(toy.path, max_total_idea_evals=6)
     run = package.load_run(toy.run_dir("run"))
     assert isinstance(run, package.TreeRun)
-    late = tracked(run).series
+    late = track_run(run).series
     assert list(late) == [1, 2, 3, 4, 5, 6]
     assert early == {step: late[step] for step in (1, 2, 3)}
     assert late[6]["best_score"] == run.best["score"]
@@ -60,7 +60,7 @@ def test_the_cost_is_of_the_whole_run(two_runs: ToyRepository, tmp_path: Path) -
     paid = spending(two_runs.run_dir("one"), tmp_path / "paid", cent)
     run = package.load_run(paid)
     assert isinstance(run, package.TreeRun)
-    (numbers,) = tracked(run).series.values()
+    (numbers,) = track_run(run).series.values()
     assert numbers["cost_usd"] == pytest.approx(0.5 + 3 * 0.01), "its ideas, and evaluations"
     assert numbers["cost_usd"] == pytest.approx(run.manifest.spent.cost_usd)
     free = spending(two_runs.run_dir("one"), tmp_path / "free", cent | {"unpriced_tokens": 1})

@@ -1,4 +1,8 @@
-"""A change of a repository looked at by Lean: which `sorry`s came and went, and proofs for the new.
+"""Compare the Lean files of a change with those of a base commit, and try to prove new `sorry`s.
 
-Knows git and Lean, and of the place where it runs only the files that a GitHub runner names.
+A directory and a commit enter; findings, a patch and a summary leave. The package may import `tree`
+(for git), `proving` and the packages below them; only `cli` imports it.
+
+Read first: `changes.py` (files and sorries before and after), `findings.py` (the result),
+`sorry_prover.py` (the proof runs).
 """

@@ -23,7 +23,10 @@ _LAKE = ".lake"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`files` are Lean files below `directory` that differ from `base`, named from `repository`."""
+    """The Lean files below `directory` that differ from the commit `base`.
+
+    The names in `files` are relative to `repository`.
+    """
 
     repository: Path
     directory: Path
@@ -32,17 +35,17 @@ class Change:
 
     @contextlib.contextmanager
     def at_base(self) -> Iterator[Path]:
-        """The repository as it was at the base, with the Lake packages that are there now."""
+        """Yield a copy of the repository at the base, with the current Lake packages."""
         with tempfile.TemporaryDirectory(prefix="treewright-base-") as scratch:
             tree = Path(scratch).resolve() / "tree"
             tree.mkdir()
             index = {"GIT_INDEX_FILE": str(tree.parent / "index")}
             git(self.repository, "read-tree", self.base, env=index)
             git(self.repository, "checkout-index", "--all", f"--prefix={tree}/", env=index)
-            self._lend_packages(tree)
+            self._link_packages(tree)
             yield tree
 
-    def _lend_packages(self, tree: Path) -> None:
+    def _link_packages(self, tree: Path) -> None:
         root = find_root(self.directory)
         if root is None or not root.is_relative_to(self.repository):
             return
@@ -52,25 +55,25 @@ class Change:
 
 
 def changed_since(directory: Path, base: str) -> Change:
-    """What the files that are checked out changed since they left the history of `base`.
+    """Return the changed Lean files since the merge base of `base` and HEAD.
 
-    Without that history (a shallow clone) they are compared with `base` itself.
+    In a shallow clone without a merge base, the files are compared with `base` itself.
     """
     if not directory.is_dir():
         raise UsageError(f"there is no directory {directory}")
     repository, here = top_of(directory).resolve(), directory.resolve()
-    commit = _commit(repository, base)
+    commit = _resolve_commit(repository, base)
     common = try_git(repository, "merge-base", commit, "HEAD")
     start = common.stdout.strip() if common.returncode == 0 else commit
     names = git(repository, "diff", "--name-only", "--no-renames", "-z", start, "--").split("\0")
-    files = tuple(name for name in names if _counts(repository / name, here))
+    files = tuple(name for name in names if _is_compared(repository / name, here))
     for name in files:
         if not name.isprintable():
             raise UsageError(f"the name of {name!r} cannot be printed; rename the file")
     return Change(repository, here, start, files)
 
 
-def _commit(repository: Path, base: str) -> str:
+def _resolve_commit(repository: Path, base: str) -> str:
     found = None
     if not base.startswith("-"):
         found = try_git(repository, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
@@ -79,23 +82,29 @@ def _commit(repository: Path, base: str) -> str:
     return found.stdout.strip()
 
 
-def _counts(path: Path, directory: Path) -> bool:
-    """A Lake configuration is a program of Lake's and has nothing to prove."""
+def _is_compared(path: Path, directory: Path) -> bool:
+    """Return whether a path is a Lean file to compare; a lakefile has no theorems."""
     inside = path.suffix == ".lean" and path.name != "lakefile.lean"
     return inside and path.is_relative_to(directory)
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """A Lean for the files of a change. `project_at` gives the modules around a directory; a
-    toolchain has those that are built, for the base as well."""
+class SorryReader:
+    """Reads the sorries of a change with Lean.
+
+    `project_at` returns the project around a directory for the bundled Lean. A toolchain uses the
+    compiled modules of the checkout for the base too.
+    """
 
     host: Host
     project_at: Callable[[Path], Project | None]
     timeout: float
 
     def read(self, change: Change) -> Findings:
-        """Nothing is tried yet. Where the base cannot be read, all of a file counts as new."""
+        """Return the findings, before any proof is tried.
+
+        If a file cannot be read at the base, all its sorries count as new.
+        """
         here = change.directory.relative_to(change.repository)
         with change.at_base() as tree:
             before = list(self._files(tree, here, change.files))
@@ -109,14 +118,14 @@ class Reader:
             change.files,
             tuple(Attempt(goal) for goal in new),
             tuple(gone),
-            tuple(Problem(name, why) for name, found in after if (why := _trouble(found))),
+            tuple(Problem(name, why) for name, found in after if (why := _find_problem(found))),
             tuple(Problem(name, found.error) for name, found in before if found.error),
         )
 
     def _files(
         self, root: Path, here: Path, names: Sequence[str]
     ) -> Iterator[tuple[str, FileSorries]]:
-        """Those that are there, each behind what it imports."""
+        """Yield the existing files with their sorries, each after the files that it imports."""
         paths = [root / name for name in names if (root / name).is_file()]
         if not paths:
             return
@@ -129,8 +138,8 @@ class Reader:
             yield one.path.relative_to(root).as_posix(), one
 
 
-def _trouble(found: FileSorries) -> str:
-    """Why there may be more in a file than was found."""
+def _find_problem(found: FileSorries) -> str:
+    """Return why a file may have more sorries than were found; empty if it has not."""
     errors = [each for each in found.diagnostics if each.severity == "error"]
     if found.error or not errors:
         return found.error

@@ -1,4 +1,8 @@
-"""The new and removed `sorry`s of a change, and whether the check fails. Pure."""
+"""The new and removed `sorry`s of a change, and whether the check fails. Pure.
+
+A `sorry` is identified by its declaration and its goal, so it stays the same if lines above it
+change or if its declaration moves to another file.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +30,13 @@ class OpenGoal(msgspec.Struct, frozen=True):
 
 
 def open_goals(found: FileSorries, name: str) -> Iterator[OpenGoal]:
-    """Those of a file that is shown as `name`."""
+    """Yield the open goals of a file that is shown as `name`."""
     for sorry in found.sorries:
         yield OpenGoal(name, sorry.line, sorry.column + 1, sorry.declaration, goal_text(sorry))
 
 
 def goal_text(sorry: Sorry) -> str:
-    """All that it leaves open, as Lean shows it; numbers that Lean counts up do not matter."""
+    """Return the goals of a sorry as Lean shows them, without the numbers of metavariables."""
     shown = "\n\n".join(goal.pretty for goal in sorry.goals)
     return _NUMBERED.sub(r"\1", shown)
 
@@ -40,21 +44,23 @@ def goal_text(sorry: Sorry) -> str:
 def compare(
     base: Sequence[OpenGoal], head: Sequence[OpenGoal]
 ) -> tuple[list[OpenGoal], list[OpenGoal]]:
-    """The new ones and those that are gone, each in its order."""
-    new, gone = _unmatched(base, head, lambda g: (g.file, g.declaration, g.goal))
-    return _unmatched(gone, new, lambda g: (g.declaration, g.goal))
+    """Return the new goals and the removed goals, each in the original order."""
+    new, gone = _differences(base, head, lambda g: (g.file, g.declaration, g.goal))
+    return _differences(gone, new, lambda g: (g.declaration, g.goal))
 
 
-def _unmatched(
+def _differences(
     base: Sequence[OpenGoal], head: Sequence[OpenGoal], key: Callable[[OpenGoal], Hashable]
 ) -> tuple[list[OpenGoal], list[OpenGoal]]:
-    return _beyond(head, Counter(map(key, base)), key), _beyond(base, Counter(map(key, head)), key)
+    return _without_known(head, Counter(map(key, base)), key), _without_known(
+        base, Counter(map(key, head)), key
+    )
 
 
-def _beyond(
+def _without_known(
     goals: Sequence[OpenGoal], known: Counter[Hashable], key: Callable[[OpenGoal], Hashable]
 ) -> list[OpenGoal]:
-    """Of equal ones, the first count as known."""
+    """Return the goals that are not in `known`; of equal goals, the first count as known."""
     left = []
     for goal in goals:
         if known[key(goal)]:
@@ -69,7 +75,7 @@ Status = GoalStatus | Literal["unchecked", "untried"]
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A new `sorry` and what came of the search: a verdict, or none and why."""
+    """A new `sorry` and the result of its search. Without a verdict, `detail` gives the reason."""
 
     sorry: OpenGoal
     status: Status = "untried"
@@ -78,14 +84,14 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A file that Lean could not read, or not without errors: there may be more in it."""
+    """A file that Lean could not read without errors; it may have further sorries."""
 
     file: str
     error: str
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """What `treewright ci --json` prints. `notes` are about the base and fail nothing."""
+    """The document of `treewright ci --json`. `notes` concern the base and fail no check."""
 
     base: str
     files: tuple[str, ...]
@@ -101,7 +107,7 @@ class Findings(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> dict[str, int]:
-        """For people and for the outputs of a step."""
+        """Return the numbers for the headline and for the outputs of a workflow step."""
         return {
             "new": len(self.new),
             "removed": len(self.removed),
@@ -112,7 +118,7 @@ class Findings(msgspec.Struct, frozen=True):
 
 
 def fails(findings: Findings, on: FailOn) -> bool:
-    """A file that could not be read is no sign that nothing is open in it."""
+    """Return whether the check fails. A file that Lean could not read fails it too."""
     if on == "never":
         return False
     open_goals = findings.new if on == "new-sorry" else findings.unproved

@@ -1,4 +1,4 @@
-"""What a check leaves behind: its patch and summary, and the files that a GitHub runner names."""
+"""Write the patch and the summary of a check, and the files that a GitHub runner names."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 def write_findings(
     findings: Findings, patch: str, here: Path, environment: Mapping[str, str]
 ) -> Findings:
-    """The findings, with the place of their patch below `here` if there is one."""
+    """Write all files below `here`, and return the findings with the path of the patch."""
     directory = here / DIRECTORY
     hide_from_git(directory)
-    where = directory / PATCH
+    patch_file = directory / PATCH
     if patch:
-        atomic.write_bytes(where, patch.encode())
+        atomic.write_bytes(patch_file, patch.encode())
         findings = msgspec.structs.replace(findings, patch=(DIRECTORY / PATCH).as_posix())
     else:
-        where.unlink(missing_ok=True)  # that of an earlier check
+        patch_file.unlink(missing_ok=True)  # the patch of an earlier check
     text = summary(findings, patch)
     atomic.write_bytes(directory / SUMMARY, text.encode())
     if path := environment.get(SUMMARY_VARIABLE):
         _append(Path(path), text)
     if path := environment.get(OUTPUTS_VARIABLE):
-        # Numbers and a name of ours: nothing that a file or goal says can become another output.
+        # Only numbers and our own file name, so that no text of a file can add another output.
         values = {**findings.counts, "patch": findings.patch}
         _append(Path(path), "".join(f"{name}={value}\n" for name, value in values.items()))
     return findings
 
 
 def _append(path: Path, text: str) -> None:
-    """Other steps write to it too."""
+    """Append to a file that other steps of the workflow also write."""
     with atomic.storage_errors(path), path.open("ab") as file:
         file.write(text.encode())

@@ -1,7 +1,7 @@
-"""Trying the new `sorry`s of a change, each declaration as a proof run of its own.
+"""Try to prove the new `sorry`s of a change, with one proof run for each declaration.
 
-A file's declarations are proved one after the other in one text, so that its patch has them all.
-The files themselves stay as they are.
+The declarations of a file are proved one after the other in one text, so that the patch of the file
+has all proofs. The files themselves are not changed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from treewright.proving.phases import Observer
 from treewright.proving.records import GoalResult
 from treewright.proving.settings import FileTarget, Settings
 
-_NAMELESS = "it is in no declaration with a name, under which a proof could be checked"
-_NO_TIME = "the budget was used up, or somebody stopped it"
-_NOT_FOUND = "Lean did not find it again when it was to be tried"
+_NAMELESS = "its declaration has no name, so a proof could not be checked"
+_NO_TIME = "the budget was used up, or the search was stopped"
+_NOT_FOUND = "Lean did not find it again before the search"
 
 
 @dataclass(slots=True)
-class Trier:
-    """Tries what is new in a repository for `budget` seconds; runs are kept below `here`."""
+class SorryProver:
+    """Tries the new sorries for `budget` seconds in all. The runs are stored below `here`."""
 
     lean: LeanProcesses
     settings: Settings
@@ -39,11 +39,11 @@ class Trier:
     observer: Observer = field(default_factory=Observer)
     stop_asked: Callable[[], bool] = lambda: False
     _deadline: float = field(default=0.0, init=False)
-    _waiting: int = field(default=0, init=False)  # goals that the rest of the budget is for
+    _waiting: int = field(default=0, init=False)  # goals that share the rest of the budget
     _service: ProofService = field(init=False)
 
     def prove(self, findings: Findings, repository: Path) -> tuple[Findings, str]:
-        """The findings with what came of each, and the proofs as a patch of the repository."""
+        """Return the findings with all results, and the proofs as a patch of the repository."""
         self._deadline = time.monotonic() + self.budget
         self._waiting = len(findings.new)
         by_file: dict[str, list[Attempt]] = {}
@@ -53,18 +53,20 @@ class Trier:
         patch = ""
         self._service = ProofService(
             self.lean.new_session, self.lean.replayer, self.lean.project, self.here, self.sources,
-            self.observer, self._over,
+            self.observer, self._is_over,
         )  # fmt: skip
         with self._service:
             for name, attempts in by_file.items():
                 new = [attempt.sorry for attempt in attempts]
                 before = (repository / name).read_bytes().decode()
-                after, came = self._file(repository / name, before, new)
+                after, came = self._prove_file(repository / name, before, new)
                 tried += came
                 patch += patch_of(name, before, after)
         return msgspec.structs.replace(findings, new=tuple(tried)), patch
 
-    def _file(self, path: Path, text: str, new: Sequence[OpenGoal]) -> tuple[str, list[Attempt]]:
+    def _prove_file(
+        self, path: Path, text: str, new: Sequence[OpenGoal]
+    ) -> tuple[str, list[Attempt]]:
         by_declaration: dict[str, list[OpenGoal]] = {}
         for goal in new:
             by_declaration.setdefault(goal.declaration, []).append(goal)
@@ -72,21 +74,23 @@ class Trier:
         for declaration, goals in by_declaration.items():
             if not declaration or declaration.endswith("_example"):
                 tried += [Attempt(goal, detail=_NAMELESS) for goal in goals]
-            elif self._over():
+            elif self._is_over():
                 tried += [Attempt(goal, detail=_NO_TIME) for goal in goals]
             else:
                 try:
-                    text, came = self._declaration(FileTarget(str(path), text, declaration), goals)
+                    text, came = self._prove_declaration(
+                        FileTarget(str(path), text, declaration), goals
+                    )
                 except TreewrightError as error:
                     came = [Attempt(goal, detail=str(error)) for goal in goals]
                 tried += came
             self._waiting -= len(goals)
         return text, tried
 
-    def _declaration(
+    def _prove_declaration(
         self, target: FileTarget, goals: Sequence[OpenGoal]
     ) -> tuple[str, list[Attempt]]:
-        """The text with what was proved in it, and what came of each goal."""
+        """Return the text with the new proofs, and the result of each goal."""
         directory, specs = self._service.create(target, self._settings())
         result = self._service.resume(directory)
         by_number = {goal.goal: goal for goal in result.goals}
@@ -97,26 +101,26 @@ class Trier:
                 came.setdefault(key, []).append(by_number.get(spec.number))
         text = target.source
         if result.file is not None and result.proved == result.total:
-            text = Path(result.file).read_bytes().decode()  # and not with what rests on a sorry
-        # Of equal goals the last are the new ones: see `comparison`.
+            text = Path(result.file).read_bytes().decode()  # a text with proofs only
+        # Of equal goals, the last ones are the new ones: see `findings.compare`.
         attempts = [
             _attempt(goal, came.get((goal.declaration, goal.goal), [])) for goal in reversed(goals)
         ]
         return text, attempts[::-1]
 
     def _settings(self) -> Settings:
-        """With no more time for a goal than its share of what is left: a hard one leaves some."""
+        """Return the settings with a time limit: the goal's share of the remaining budget."""
         share = max(self._deadline - time.monotonic(), 0.0) / max(self._waiting, 1)
         asked = self.settings.time_limit
         limit = share if asked is None else min(asked, share)
         return msgspec.structs.replace(self.settings, time_limit=limit)
 
-    def _over(self) -> bool:
+    def _is_over(self) -> bool:
         return self.stop_asked() or time.monotonic() > self._deadline
 
 
 def _attempt(goal: OpenGoal, results: list[GoalResult | None]) -> Attempt:
-    """What came of the last of equal goals, which is taken from them."""
+    """Return the result of the last of equal goals, and remove it from the list."""
     if not results:
         return Attempt(goal, detail=_NOT_FOUND)
     result = results.pop()

@@ -8,17 +8,18 @@ from collections.abc import Iterable, Iterator
 from treewright.ci.findings import Attempt, Findings, OpenGoal, Problem
 from treewright.kernel.text import markdown, numbers
 
-MOST_ROWS = 200
-LONGEST_PATCH = 60_000  # a step's summary may have 1 MiB
+MAX_ROWS = 200
+MAX_PATCH = 60_000  # a step's summary may have 1 MiB
 _SHORT_HASH = 12
 
 
 def summary(findings: Findings, patch: str) -> str:
-    """One section; what was not found is not mentioned."""
+    """Return the summary; empty parts are left out."""
     return "\n\n".join(_parts(findings, patch)) + "\n"
 
 
 def headline(findings: Findings) -> str:
+    """Return the numbers of new, proved and removed sorries in one line."""
     counts = findings.counts
     text = f"{numbers.count(counts['new'], 'new sorry', 'new sorries')}"
     if findings.new:
@@ -38,23 +39,23 @@ def _parts(findings: Findings, patch: str) -> Iterator[str]:
     if findings.removed:
         yield from _table(("removed", "declaration", "goal"), map(_cells, findings.removed))
     if findings.problems:
-        yield "Lean could not read all of these, so there may be more:"
+        yield "Lean could not read these files completely, so they may have further sorries:"
         yield from _table(("file", "error"), map(_problem, findings.problems))
     if findings.notes:
-        yield "These could not be read as they were before, so all that is open in them is new:"
+        yield "Lean could not read these files at the base, so all their sorries count as new:"
         yield from _table(("file", "error"), map(_problem, findings.notes))
 
 
 def _table(header: tuple[str, ...], rows: Iterable[list[str]]) -> Iterator[str]:
     every = list(rows)
-    yield markdown.table(header, every[:MOST_ROWS])
-    if len(every) > MOST_ROWS:
-        yield f"… and {len(every) - MOST_ROWS} more."
+    yield markdown.table(header, every[:MAX_ROWS])
+    if len(every) > MAX_ROWS:
+        yield f"… and {len(every) - MAX_ROWS} more."
 
 
 def _cells(goal: OpenGoal) -> list[str]:
-    place = markdown.code(f"{goal.file}:{goal.line}")
-    return [place, markdown.code(goal.declaration) or "–", markdown.code(goal.goal)]
+    position = markdown.code(f"{goal.file}:{goal.line}")
+    return [position, markdown.code(goal.declaration) or "–", markdown.code(goal.goal)]
 
 
 def _new(attempt: Attempt) -> list[str]:
@@ -68,7 +69,7 @@ def _problem(problem: Problem) -> list[str]:
 
 
 def _patch(patch: str) -> str:
-    if len(patch) > LONGEST_PATCH:
+    if len(patch) > MAX_PATCH:
         return f"(a patch of {len(patch):,} characters, too long to be shown here)"
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", patch)), default=0))
     return f"{fence}diff\n{patch}{fence}"

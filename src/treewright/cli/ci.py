@@ -93,9 +93,9 @@ def _find_sorries(
 
     Lean is started only if the change concerns a Lean file.
     """
-    from treewright.ci.changes import Reader
+    from treewright.ci.changes import SorryReader
     from treewright.ci.findings import Findings
-    from treewright.ci.sorry_prover import Trier
+    from treewright.ci.sorry_prover import SorryProver
     from treewright.cli.prove_progress import narrator
     from treewright.cli.prove_sources import opened_source
     from treewright.cli.signals import cancel_on_signals
@@ -105,17 +105,17 @@ def _find_sorries(
         return Findings(change.base, ()), "", False
     host = open_lean(given["requested"], given["sandbox"], change.directory)
     project_at = functools.cache(lambda at: project_for(host, at))
-    findings = Reader(host, project_at, given["timeout"]).read(change)
+    findings = SorryReader(host, project_at, given["timeout"]).read(change)
     if not findings.new or not given["budget"]:
         return findings, "", False
     axioms, project = frozenset(settings.axioms), project_at(change.directory)
     with LeanProcesses(host, project, axioms=axioms) as lean, cancel_on_signals() as cancel:
         lean.start()
-        trier = Trier(
+        prover = SorryProver(
             lean, settings, given["budget"], Path.cwd(), opened_source, narrator(sys.stderr),
             cancel.is_set,
         )  # fmt: skip
-        findings, patch = trier.prove(findings, change.repository)
+        findings, patch = prover.prove(findings, change.repository)
         return findings, patch, cancel.is_set()
 
 

@@ -42,10 +42,10 @@ def mlflow(run: str, tracking_uri: str | None, experiment: str, repo: Path, as_j
 
     from treewright.runs.run_loader import find, load_run
     from treewright.trackers.mlflow import write
-    from treewright.trackers.tracked_run import tracked
+    from treewright.trackers.tracked_run import track_run
 
     directory = _read_notice() if run == "-" else find(Path(run), repo)
-    found = tracked(load_run(directory))
+    found = track_run(load_run(directory))
     written = write(found, tracking_uri=tracking_uri, experiment=experiment)
     if as_json:
         echo(json.dumps(asdict(written)))

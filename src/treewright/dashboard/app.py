@@ -1,4 +1,4 @@
-"""The web application: which address gives what."""
+"""The web application: the handler of each address."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _JSON = "application/json"
 
 
 class _RootIndex(Convertor[int]):
-    """Starlette's own `int` fails on numbers that are too long to convert."""
+    """A number in an address. The `int` of Starlette fails on very long numbers."""
 
     regex = "[0-9]{1,9}"
 
@@ -45,7 +45,7 @@ register_url_convertor("root_index", _RootIndex())
 
 
 def make_app(roots: Roots, access: Access) -> ASGIApp:
-    """The application with its guard around it."""
+    """Return the application behind its guard."""
     pages = _Pages(roots)
     run = "{root:root_index}/{run_id}"
     routes = [
@@ -103,12 +103,12 @@ class _Pages:
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     async def tree(self, request: Request) -> Response:
-        """The run's summary and the rows that changed since `since`."""
+        """Return the run's summary, and the rows that changed since the version `since`."""
         run = self._find(request, "tree")
         if run is None:
             return _absent()
         since = request.query_params.get("since")
-        rows = self._trees.is_ready(run, since)
+        rows = self._trees.find_cached(run, since)
         if rows is None:
             rows = await run_in_threadpool(self._trees.tree, run, since)
         summary = await self._summaries.of(run)
@@ -128,7 +128,7 @@ class _Pages:
             with self._trees.manifest(run) as manifest:
                 found = manifest and tree_detail.find_commits(manifest, _item(request))
             if not found:
-                return diffs.Diff(problem="there is no commit (yet)")
+                return diffs.Diff(problem="this item has no commit yet")
             return diffs.diff_commits(run.project, found[against], found["own"])
 
         return await self._of_tree(request, make)
@@ -168,7 +168,7 @@ class _Pages:
         return _json(await run_in_threadpool(orchestrator_view.overview, run))
 
     async def compare(self, request: Request) -> Response:
-        """Of the runs named by `run`, in that order."""
+        """Compare the runs that the parameter `run` names, in that order."""
         found = [self._roots.find_key(key) for key in request.query_params.getlist("run")]
         runs = [run for run in found if run is not None]
         if len(runs) < len(found):
@@ -193,7 +193,7 @@ class _Pages:
         return self._roots.find(kind, request.path_params["root"], request.path_params["run_id"])
 
     def _find_proof(self, request: Request) -> RunRef | None:
-        """A proof run by itself, or one of an experiment's grid."""
+        """Return a single proof run, or one of an experiment's grid."""
         cell = request.path_params.get("cell")
         if cell is None:
             return self._find(request, "proof")
@@ -225,4 +225,4 @@ def _json(document: object) -> Response:
 
 
 def _absent() -> Response:
-    return PlainTextResponse("there is no such thing\n", 404)
+    return PlainTextResponse("not found\n", 404)

@@ -1,4 +1,9 @@
-"""The files of the pages, held in memory, with the JavaScript modules of a page in one script."""
+"""The files of the pages, held in memory. A request can only name one of these files.
+
+The JavaScript modules of a page become one script, so that a page needs one request and an exported
+file needs no server. There is no build tool: our modules only import by name from each other and
+only export declarations, so a few regular expressions do. Any other import is an error.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +32,7 @@ _TITLES = {
     "bank": "Orchestrator · Treewright",
     "compare": "Comparison · Treewright",
 }
-"""The pages: each is the shell with a title and the script of its name, with all it imports."""
+"""The pages. Each is the shell with a title and the script of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Asset:
 
 @cache
 def all_assets() -> dict[str, Asset]:
-    """By file name."""
+    """Return every asset by its file name."""
     found = {path.name: path.read_bytes() for path in STATIC.iterdir() if path.suffix in _TYPES}
     modules = {name: body.decode() for name, body in found.items() if name.endswith(".js")}
     files = {name: body for name, body in found.items() if name not in modules}
@@ -62,22 +67,22 @@ _EXPORTED = re.compile(r"^export (?:async function|function|class|const) (\w+)",
 
 
 def bundle_script(entry: str, modules: Mapping[str, str]) -> str:
-    """One script with everything that `entry` needs, each module in a scope of its own."""
+    """Return one script with `entry` and all modules that it imports, each in a separate scope."""
     parts: dict[str, str] = {}
     _add(entry, modules, parts, ())
     return '"use strict";\n' + "\n".join(parts.values())
 
 
 def _add(
-    name: str, modules: Mapping[str, str], parts: dict[str, str], way: tuple[str, ...]
+    name: str, modules: Mapping[str, str], parts: dict[str, str], importers: tuple[str, ...]
 ) -> None:
     if name in parts:
         return
-    if name in way:
-        raise ValueError(f"{name} needs itself, through {way[-1]}: neither can be the first")
+    if name in importers:
+        raise ValueError(f"{name} imports itself through {importers[-1]}")
     source = modules[name]
     for _, module in _IMPORT.findall(source):
-        _add(module, modules, parts, (*way, name))
+        _add(module, modules, parts, (*importers, name))
     exported = ", ".join(_EXPORTED.findall(source))
     body = _IMPORT.sub(lambda m: f"const {{{m[1]}}} = {_variable(m[2])};\n", source)
     body = _EXPORT.sub("", body)

@@ -1,8 +1,8 @@
-"""Telling open pages that a run has changed: one watcher for all of them.
+"""Notify open pages that a run has changed, with one watcher for all pages.
 
-The watcher looks at files, so it sees every writer, on this machine or another. It works
-only while somebody listens. A listener that does not keep up has what it missed
-summed up, not queued: its memory is at most one entry a run.
+The watcher compares file signatures, so it notices writers on this machine and on others. It runs
+only while a page listens. Changes that a slow listener has not read are merged: the listener keeps
+at most one entry for each run.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from treewright.kernel.storage.run_directory import LEASE_DIR
 from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout
 
-MOST_LISTENERS = 200
-_SECONDS_BETWEEN_LOOKS = 0.4
-_SHARE_OF_TIME = 10
-"""A look that takes long is followed by a pause so many times as long."""
+MAX_LISTENERS = 200
+_SECONDS_BETWEEN_SCANS = 0.4
+_PAUSE_FACTOR = 10
+"""After a scan, the watcher waits at least ten times as long as the scan took."""
 _HEARTBEAT_SECONDS = 15.0
 _FILES = {
     "tree": (tree_layout.EVENTS,),
@@ -39,23 +39,25 @@ Signatures = dict[str, Any]
 
 
 class Listener:
-    """One open page; `only` is the run that it shows, None for all of them."""
+    """One open page. `only` is the key of the run that it shows; None means all runs."""
 
     def __init__(self, only: str | None) -> None:
         self.only = only
         self.changed: set[str] = set()
         self.wake = asyncio.Event()
 
-    def tell(self, keys: set[str]) -> None:
-        mine = keys if self.only is None else keys & {self.only}
-        if mine:
-            self.changed |= mine
+    def notify(self, keys: set[str]) -> None:
+        relevant = keys if self.only is None else keys & {self.only}
+        if relevant:
+            self.changed |= relevant
             self.wake.set()
 
 
 class Changes:
+    """The watcher and its listeners."""
+
     def __init__(self, roots: Roots, on_change: Callable[[], None] = lambda: None) -> None:
-        """`on_change` is called before anybody is told."""
+        """Watch the runs in `roots`. `on_change` is called before the listeners are notified."""
         self._roots = roots
         self._on_change = on_change
         self._listeners: set[Listener] = set()
@@ -65,13 +67,13 @@ class Changes:
 
     @property
     def full(self) -> bool:
-        return len(self._listeners) >= MOST_LISTENERS
+        return len(self._listeners) >= MAX_LISTENERS
 
     async def stream(self, only: str | None) -> AsyncIterator[bytes]:
-        """Server-sent events until the listener goes away.
+        """Yield server-sent events until the listener disconnects.
 
-        What is known is looked at before the greeting: whoever reads a run after it is told
-        of everything that happens from then on.
+        The signatures are read before the first event, so a page that loads the run after the first
+        event is notified of every later change.
         """
         listener = Listener(only)
         self._listeners.add(listener)
@@ -87,7 +89,7 @@ class Changes:
                 try:
                     await asyncio.wait_for(listener.wake.wait(), _HEARTBEAT_SECONDS)
                 except TimeoutError:
-                    yield b": still here\n\n"
+                    yield b": heartbeat\n\n"
                     continue
                 listener.wake.clear()
                 keys, listener.changed = sorted(listener.changed), set()
@@ -109,13 +111,13 @@ class Changes:
             if changed or gone:
                 self._on_change()
             for listener in self._listeners:
-                listener.tell(changed | gone)
-            await asyncio.sleep(max(_SECONDS_BETWEEN_LOOKS, _SHARE_OF_TIME * taken))
+                listener.notify(changed | gone)
+            await asyncio.sleep(max(_SECONDS_BETWEEN_SCANS, _PAUSE_FACTOR * taken))
         self._known.clear()
 
 
 def read_signatures(roots: Roots, wanted: set[str | None]) -> Signatures:
-    """What tells a change of each run that somebody wants to know of."""
+    """Return the signatures of the wanted runs by key; None in `wanted` means all runs."""
     if None in wanted:
         return {run.key: _signature(run) for run in roots.scan()}
     runs = (roots.find_key(key) for key in wanted if key is not None)
@@ -128,7 +130,7 @@ def _signature(run: RunRef) -> Any:
         return signature(run.path), signature(log)
     files = tuple(signature(run.path / name) for name in _FILES[run.kind])
     if run.kind == "experiment":
-        # Its runs come one after the other: the last one is the one that something happens to.
+        # An experiment makes its runs one after the other, so only the last one changes.
         begun = run_files.list_directories(run.path, experiment_layout.CELLS)
         last = [f"{experiment_layout.CELLS}/{cell}/{experiment_layout.CELL}" for cell in begun[-1:]]
         files += (len(begun), *(signature(run.path / name) for name in last))

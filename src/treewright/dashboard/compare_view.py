@@ -1,7 +1,7 @@
-"""Runs side by side, for a page: `runs/comparison` without what no page shows.
+"""The document of the comparison page, made from `runs.comparison`.
 
-Curves keep the points where something changed; lists are cut, and say of how many. A run whose
-files lead out of its directory is not read.
+Curves keep only the points at which the best changes. Lists are cut, and their length is
+given. A run with files that lead out of its directory is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from treewright.runs.comparison import ComparedRun, Point
 from treewright.runs.run_loader import load_run
 from treewright.tree.records import layout as tree_layout
 
-MOST_RUNS = 8
-MOST_LISTED = 200
+MAX_RUNS = 8
+MAX_LISTED = 200
 _FILES = {
     "tree": (tree_layout.MANIFEST, tree_layout.EVENTS),
     "proof": (proof_layout.RUN, proof_layout.TRACE, proof_layout.RESULT),
@@ -29,11 +29,11 @@ _FILES = {
 
 
 def describe(runs: Sequence[RunRef]) -> dict[str, Any]:
-    """The document of the page; where runs cannot be compared, `problem` says why."""
+    """Return the document of the page. If runs cannot be compared, `problem` gives the reason."""
     try:
-        if len(runs) > MOST_RUNS:
+        if len(runs) > MAX_RUNS:
             raise UsageError(
-                f"at most {MOST_RUNS} runs fit on a page; `treewright compare` has more"
+                f"at most {MAX_RUNS} runs fit on a page; `treewright compare` has more"
             )
         for run in runs:
             _check_confined(run)
@@ -51,7 +51,7 @@ def describe(runs: Sequence[RunRef]) -> dict[str, Any]:
         "shared": len(found.shared),
         "alone": {name: len(tried) for name, tried in found.alone.items()},
         "disagreeing": len(shared),
-        "disagreements": shared[:MOST_LISTED],
+        "disagreements": shared[:MAX_LISTED],
     }
 
 
@@ -69,7 +69,7 @@ def _run(ref: RunRef, one: ComparedRun) -> dict[str, Any]:
 
 
 def _changes(points: Sequence[Point]) -> Iterator[Point]:
-    """Where the best changed, and the end."""
+    """Yield the points at which the best changes, and the last point."""
     before: float | None = None
     for point in points:
         if point.best != before or point is points[-1]:

@@ -1,4 +1,4 @@
-"""What differs between two commits, from the repository that a run belongs to."""
+"""Diffs between two commits of a run's repository."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import msgspec
 from treewright.tree.repository import git
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-_LONGEST = 400_000
+_MAX_BYTES = 400_000
 _SECONDS = 20
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """A unified diff, or why there is none."""
+    """A unified diff, or the reason why there is none. `cut` means that the text is incomplete."""
 
     text: str = ""
     cut: bool = False
@@ -26,9 +26,9 @@ class Diff(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def diff_commits(repo: Path, before: str, after: str) -> Diff:
-    """The diff of two commits, never longer than what a page can show.
+    """Return the diff of two commits, cut to a length that a page can show.
 
-    Programs that the repository's configuration names, for diffs or for fetching, are not run.
+    Programs that the repository's configuration names for diffs or for fetching are not run.
     """
     if not (_COMMIT.fullmatch(before) and _COMMIT.fullmatch(after)):
         return Diff(problem="not a commit")
@@ -46,10 +46,10 @@ def diff_commits(repo: Path, before: str, after: str) -> Diff:
         start_new_session=True,
     ) as running:
         assert running.stdout is not None
-        data = running.stdout.read(_LONGEST + 1)
-        if len(data) > _LONGEST:
+        data = running.stdout.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
             running.kill()
-            return Diff(data[:_LONGEST].decode("utf-8", "replace"), cut=True)
+            return Diff(data[:_MAX_BYTES].decode("utf-8", "replace"), cut=True)
         try:
             status = running.wait(_SECONDS)
         except subprocess.TimeoutExpired:

@@ -1,7 +1,7 @@
-"""An experiment for the pages: its grid, the state of each run, and what the finished ones show.
+"""Documents about an experiment: its grid, the state of each run, and the results.
 
-A finished run never changes, so its measures are read once; what they show together is
-computed again only when there is one more.
+A finished run never changes, so its measures are read once. Comparisons are computed again only
+when another run has finished.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ from treewright.kernel.errors import StorageError
 from treewright.kernel.storage.run_directory import LEASE_DIR
 from treewright.proving.layout import RUN, TRACE
 
-_LARGEST_PLAN = 8 << 20
-_LARGEST_RESULT = 1 << 20
-_LONGEST_STATEMENT = 400
+_MAX_PLAN_BYTES = 8 << 20
+_MAX_RESULT_BYTES = 1 << 20
+_MAX_STATEMENT = 400
 
 
 class ExperimentLibrary:
-    """Experiments held in memory: plans and measures are small."""
+    """The experiments that were asked for, kept in memory; plans and measures are small."""
 
     def __init__(self, most: int = 50) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _LoadedExperiment] = {}
 
     def summary(self, run: RunRef) -> dict[str, Any]:
-        """For the home page and the head of the experiment's page."""
+        """Return the summary for the home page and the head of the experiment's page."""
         held = self._open(run)
         with held.lock:
             return held.refresh().summary()
 
     def overview(self, run: RunRef) -> dict[str, Any]:
-        """Everything that the page shows."""
+        """Return the whole document of the experiment's page."""
         held = self._open(run)
         with held.lock:
             held.refresh()
             return {"run": held.summary(), "plan": held.plan_shown(), "cells": held.cells()} | (
-                held.shown()
+                held.results()
             )
 
-    def _open(self, run: RunRef) -> _Held:
+    def _open(self, run: RunRef) -> _LoadedExperiment:
         with self._lock:
-            held = self._held.pop(run.key, None) or _Held(run)
+            held = self._held.pop(run.key, None) or _LoadedExperiment(run)
             self._held[run.key] = held
             while len(self._held) > self._most:
                 del self._held[next(iter(self._held))]
             return held
 
 
-class _Held:
-    """One experiment as far as it was read."""
+class _LoadedExperiment:
+    """One experiment, with the plan and the results that were read so far."""
 
     def __init__(self, run: RunRef) -> None:
         self.run = run
@@ -77,7 +77,7 @@ class _Held:
         self._signature: Signature | None = None
         self._shown: tuple[int, dict[str, Any]] | None = None
 
-    def refresh(self) -> _Held:
+    def refresh(self) -> _LoadedExperiment:
         try:
             self._read_plan()
             self._problem = self._read_results()
@@ -90,7 +90,7 @@ class _Held:
         found = signature(path)
         if found == self._signature and self._plan is not None:
             return
-        data = _bytes(self.run.path, PLAN, _LARGEST_PLAN)
+        data = _bytes(self.run.path, PLAN, _MAX_PLAN_BYTES)
         if data is None:
             raise StorageError(f"cannot read {path}")
         self._plan = decode_plan(data, path)
@@ -98,7 +98,7 @@ class _Held:
         self._results, self._shown, self._signature = {}, None, found
 
     def _read_results(self) -> str:
-        """What is wrong with the first result that cannot be read; the others count without it."""
+        """Read new results. Return the error of the first unreadable one, or an empty text."""
         self._begun = set(run_files.list_directories(self.run.path, CELLS))
         problem = ""
         for planned in self._runs:
@@ -106,7 +106,7 @@ class _Held:
                 continue
             name = f"{CELLS}/{planned.cell_id}/{CELL}"
             try:
-                data = _bytes(self.run.path, name, _LARGEST_RESULT)
+                data = _bytes(self.run.path, name, _MAX_RESULT_BYTES)
                 if data is not None:
                     found = decode_result(data, self.run.path / name, planned)
                     self._results[planned.cell_id] = found
@@ -134,7 +134,7 @@ class _Held:
         }
 
     def _created_at(self) -> str | None:
-        """When its first run was begun; the plan itself does not say."""
+        """Return the start of the first run, because the plan has no time."""
         for cell in self._begun - self._created.keys():
             if (found := _created(self.run.path, f"{CELLS}/{cell}/{RUN}")) is not None:
                 self._created[cell] = found
@@ -145,8 +145,7 @@ class _Held:
         if plan is None:
             return None
         goals = [
-            {"name": goal.name, "statement": goal.statement[:_LONGEST_STATEMENT]}
-            for goal in plan.goals
+            {"name": goal.name, "statement": goal.statement[:_MAX_STATEMENT]} for goal in plan.goals
         ]
         return {
             "name": plan.name,
@@ -160,7 +159,7 @@ class _Held:
         }
 
     def cells(self) -> list[dict[str, Any]]:
-        """The grid in the order in which it is run."""
+        """Return the grid, in the order of the runs."""
         return [self._cell(planned) for planned in self._runs]
 
     def _cell(self, planned: PlannedRun) -> dict[str, Any]:
@@ -181,13 +180,13 @@ class _Held:
             "steps": result.steps,
             "attempts": result.attempts,
             "seconds": result.seconds,
-            "detail": result.detail[:_LONGEST_STATEMENT],
+            "detail": result.detail[:_MAX_STATEMENT],
         }
 
     def _opens(self, planned: PlannedRun) -> bool:
-        """Whether there is a proof run to look at already."""
-        place = f"{CELLS}/{planned.cell_id}"
-        return any(run_files.resolve(self.run.path, f"{place}/{name}") for name in (RUN, TRACE))
+        """Return whether the proof run has files that a page can show."""
+        directory = f"{CELLS}/{planned.cell_id}"
+        return any(run_files.resolve(self.run.path, f"{directory}/{name}") for name in (RUN, TRACE))
 
     def _state(self, planned: PlannedRun) -> str:
         if planned.cell_id not in self._begun:
@@ -195,8 +194,8 @@ class _Held:
         lease = self.run.path / CELLS / planned.cell_id / LEASE_DIR
         return "running" if liveness.read(lease, None).state == "running" else "interrupted"
 
-    def shown(self) -> dict[str, Any]:
-        """What the finished runs show when held against each other."""
+    def results(self) -> dict[str, Any]:
+        """Return the comparisons of the finished runs."""
         if self._shown is None or self._shown[0] != len(self._results):
             self._shown = len(self._results), self._compute()
         return self._shown[1]
@@ -244,8 +243,8 @@ def _curve(one: Curve) -> dict[str, Any]:
 
 
 def _created(base: Path, name: str) -> str | None:
-    """When a proof run was begun; None as long as it does not say."""
-    data = _bytes(base, name, _LARGEST_PLAN)
+    """Return the start of a proof run, or None if its record is missing."""
+    data = _bytes(base, name, _MAX_PLAN_BYTES)
     try:
         document = msgspec.json.decode(data) if data is not None else {}
     except (msgspec.DecodeError, RecursionError):
@@ -255,6 +254,6 @@ def _created(base: Path, name: str) -> str | None:
 
 
 def _bytes(base: Path, name: str, limit: int) -> bytes | None:
-    """A file of the experiment; None if it is not there, or leads elsewhere."""
+    """Return a file of the experiment, or None if it is missing or outside the experiment."""
     read = run_files.read(base, name, limit)
     return read[0].encode("utf-8", "replace") if read is not None else None

@@ -1,7 +1,7 @@
-"""A run as one HTML file: the same page, with the answers of the server inside.
+"""Write a run as one HTML file: the dashboard's page with the answers of the server inside.
 
-The data are JSON in a script element that is not a script; `<` is written so that nothing
-in them can end it. A policy in the file itself allows exactly its own script and style.
+The data are JSON in a script element of type application/json, with `<` escaped so that no data can
+end the element. A content security policy in the file allows only the file's script and style.
 """
 
 from __future__ import annotations
@@ -25,12 +25,16 @@ from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.storage import atomic
 from treewright.tree.records.model import Manifest
 
-_MOST_BYTES = 24 << 20
-"""Of details; a file beyond that is slow to open. The tree itself is always whole."""
+_MAX_DETAIL_BYTES = 24 << 20
+"""Most bytes of details, because larger files open slowly. The tree itself is always complete."""
 
 
 def find(run: str, project: Path) -> RunRef:
-    """A run by its directory, or by its name in the project."""
+    """Return a run by its directory, or by its id in the project.
+
+    Raises:
+        UsageError: No run matches, or several do.
+    """
     path = Path(run)
     if path.is_dir():
         found = Roots([path]).scan()
@@ -46,7 +50,7 @@ def find(run: str, project: Path) -> RunRef:
 
 
 def write(run: RunRef, target: Path) -> tuple[int, int]:
-    """Writes the file; how many nodes and evaluations there are, and how many have details."""
+    """Write the file. Return the number of entries, and the number of entries with details."""
     if run.kind == "tree":
         answers, counts = _tree(run)
     elif run.kind == "experiment":
@@ -73,7 +77,7 @@ def _tree(run: RunRef) -> tuple[dict[str, Any], tuple[int, int]]:
         for item in _by_interest(manifest, summary["best_path"]):
             found = _details(run, api, manifest, item)
             size += sum(len(msgspec.json.encode(answer)) for answer in found.values())
-            if size > _MOST_BYTES:
+            if size > _MAX_DETAIL_BYTES:
                 break
             answers |= found
             kept += 1
@@ -81,7 +85,7 @@ def _tree(run: RunRef) -> tuple[dict[str, Any], tuple[int, int]]:
 
 
 def _by_interest(manifest: Manifest, best_path: list[str]) -> Iterator[str]:
-    """The best path first, then nodes, then evaluations, the latest first."""
+    """Yield the best path, then the other nodes, then the evaluations from the latest on."""
     yield from best_path
     yield from (node for node in manifest.nodes if node not in best_path)
     yield from reversed(manifest.evaluations)
@@ -124,8 +128,8 @@ def _experiment(run: RunRef) -> tuple[dict[str, Any], tuple[int, int]]:
 
 
 def _page(kind: str, run: RunRef, answers: dict[str, Any]) -> str:
-    carried = {"key": run.key, "made_at": timestamp(), "answers": answers}
-    data = msgspec.json.encode(carried).decode("utf-8").replace("<", "\\u003c")
+    content = {"key": run.key, "made_at": timestamp(), "answers": answers}
+    data = msgspec.json.encode(content).decode("utf-8").replace("<", "\\u003c")
     files = assets.all_assets()
     script = files[f"{kind}.js"].body.decode("utf-8").replace("</script", "<\\/script")
     style = files["style.css"].body.decode("utf-8")

@@ -1,9 +1,9 @@
-"""Who may ask what: the first thing every request meets.
+"""Access control of the dashboard. Every request passes through the guard first.
 
-Only GET and HEAD. The Host header must name this server, so that a page of another site
-whose name was made to resolve to us (DNS rebinding) gets nothing. Requests that a page of
-another site made are refused. With a token, nothing is answered without it. Every answer
-carries a policy that lets a page load nothing but our own files.
+Only GET and HEAD are allowed. The Host header must name this server, so that a page of another site
+cannot read data through DNS rebinding. Requests from pages of other sites are refused. If a token
+is set, every request needs it. Every answer has a content security policy that allows only our
+files.
 """
 
 from __future__ import annotations
@@ -40,27 +40,30 @@ _HEADERS = [
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may ask. `hosts` are the names by which the server may be called; without a `token`
-    nobody is asked for one."""
+    """The rules for requests.
+
+    `hosts` are the allowed names in the Host header. With `any_address`, IP addresses are allowed
+    too. If `token` is None, no token is needed.
+    """
 
     hosts: frozenset[str]
     any_address: bool = False
     token: str | None = None
 
     def allows_host(self, header: str) -> bool:
-        """An address cannot be rebound, so on an open server any address will do."""
+        """Return whether a Host header is allowed. DNS rebinding cannot use an IP address."""
         name = host_name(header)
         return bool(name) and (name in self.hosts or (self.any_address and _is_address(name)))
 
     @property
     def cookie(self) -> str:
-        """Cookies reach every port of a host: what is in it must not be the token."""
+        """Return the value of the cookie. Every port of a host gets it, so it is not the token."""
         assert self.token is not None
         return hmac.new(self.token.encode(), b"treewright dashboard", hashlib.sha256).hexdigest()
 
 
 class Guard:
-    """ASGI middleware around the whole application."""
+    """The ASGI middleware that refuses or passes on each request."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
@@ -89,21 +92,21 @@ class Guard:
             return PlainTextResponse("only GET and HEAD\n", 405, headers=allow)
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if len(hosts) != 1 or not self._access.allows_host(hosts[0].decode("latin-1")):
-            return PlainTextResponse("this server is not called that\n", 421)
+            return PlainTextResponse("this server does not have that name\n", 421)
         site = headers.get(b"sec-fetch-site", b"none")
         navigation = headers.get(b"sec-fetch-mode") == b"navigate"
         if site not in (b"none", b"same-origin") and not navigation:
-            return PlainTextResponse("not for other sites\n", 403)
-        # Browsers that do not send the former still say where a page that asks comes from.
+            return PlainTextResponse("requests from other sites are refused\n", 403)
+        # Browsers without the headers above still send the origin of the page.
         origins = [value.decode("latin-1") for name, value in scope["headers"] if name == b"origin"]
         host = hosts[0].decode("latin-1").lower()
         if any(_origin_host(origin).lower() != host for origin in origins):
-            return PlainTextResponse("not for other sites\n", 403)
+            return PlainTextResponse("requests from other sites are refused\n", 403)
         if self._access.token is None:
             return None
-        return self._ask_for_token(scope, headers, self._access.token)
+        return self._check_token(scope, headers, self._access.token)
 
-    def _ask_for_token(
+    def _check_token(
         self, scope: Scope, headers: dict[bytes, bytes], token: str
     ) -> Response | None:
         if _same(headers.get(TOKEN_HEADER, b""), token):
@@ -113,11 +116,11 @@ class Guard:
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         given = [value for name, value in query if name == "token"]
         if len(given) == 1 and _same(given[0].encode(), token):
-            return self._welcome(scope["path"], [pair for pair in query if pair[0] != "token"])
+            return self._set_cookie(scope["path"], [pair for pair in query if pair[0] != "token"])
         return PlainTextResponse("this dashboard needs its token: open /?token=...\n", 401)
 
-    def _welcome(self, path: str, query: Iterable[tuple[str, str]]) -> Response:
-        """A cookie instead of the token, and an address without it."""
+    def _set_cookie(self, path: str, query: Iterable[tuple[str, str]]) -> Response:
+        """Set the cookie, and redirect to the address without the token."""
         rest = urlencode(list(query))
         target = "/" + path.lstrip("/") + (f"?{rest}" if rest else "")
         response = RedirectResponse(target, 303)
@@ -131,13 +134,13 @@ _AUTHORITY = re.compile(
 
 
 def host_name(header: str) -> str:
-    """The name in a Host header, without the port; '' if it is anything but a name and a port."""
+    """Return the name in a Host header, without the port; empty if the header is malformed."""
     found = _AUTHORITY.fullmatch(header.strip(" \t").lower())
     return (found["six"] or found["name"]) if found else ""
 
 
 def _origin_host(origin: str) -> str:
-    """The host and port of an Origin header, as a Host header has them; '' if there is none."""
+    """Return the host and port of an Origin header, or an empty text."""
     scheme, _, authority = origin.partition("://")
     return authority if scheme in ("http", "https") else ""
 
@@ -159,5 +162,5 @@ def _cookie(header: bytes) -> bytes:
 
 
 def _same(given: bytes, wanted: str) -> bool:
-    """In a time that does not tell how much of it was right."""
+    """Compare in constant time."""
     return hmac.compare_digest(given, wanted.encode())

@@ -1,8 +1,7 @@
-"""A tree run as it stands, kept up to date by reading only what its journal has grown by.
+"""The current state of a tree run, updated by reading only the new lines of its journal.
 
-The journal alone is read: it is the truth, and the manifest is its sum. What each record
-touched is remembered with the place in the journal, so that a page that knows the run up
-to there asks only for what came since.
+Only the journal is read, because the manifest follows from it. For every node and evaluation, the
+object keeps the journal offset of its last change, so that a page can ask for later changes only.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ Signature = tuple[int, int, int]
 
 
 NO_RECORD = "the run has no first record"
-"""Normal while its baseline or its preflight is being swept."""
+"""The problem of a run with a baseline or preflight in progress."""
 
 
 class LiveTree:
-    """One run. `refresh` may be called from any thread; who reads `manifest` holds `lock`."""
+    """One run. Any thread may call `refresh`; a reader of `manifest` must hold `lock`."""
 
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir
@@ -46,20 +45,20 @@ class LiveTree:
 
     @property
     def version(self) -> str:
-        """Changes with every record; `since` understands it."""
+        """Return the version of the state; it changes with every record."""
         return f"{self._generation}.{self._offset}"
 
     @property
     def weight(self) -> int:
-        """Bytes of journal that are held."""
+        """Return the bytes of the journal that were read."""
         return self._offset
 
     def is_current(self) -> bool:
-        """Whether nothing has happened since the last `refresh`; one `stat`."""
+        """Return whether the journal is unchanged since the last `refresh`; costs one `stat`."""
         return self._signature is not None and signature(self._events) == self._signature
 
     def refresh(self) -> LiveTree:
-        """Reads what is new. A damaged journal leaves `problem`, and what was readable."""
+        """Read the new records. On damage, set `problem` and keep the readable part."""
         with self.lock:
             found = signature(self._events)
             if found == self._signature:
@@ -70,7 +69,7 @@ class LiveTree:
             try:
                 if run_files.resolve(self.run_dir, layout.EVENTS) is None:
                     raise StorageError(f"{layout.EVENTS} is not a file of this run")
-                self._read_on()
+                self._read_new()
                 self.problem = "" if self.manifest is not None else NO_RECORD
             except (StorageError, OSError, msgspec.ValidationError, KeyError) as error:
                 self.problem = str(error)
@@ -78,7 +77,7 @@ class LiveTree:
         return self
 
     def touched_since(self, version: str | None) -> set[str] | None:
-        """Ids of nodes and evaluations that changed; None if it must be all of them."""
+        """Return the ids that changed since a version, or None if all must be sent."""
         generation, _, offset = (version or "").partition(".")
         known = parse_number(offset)
         if generation != str(self._generation) or known is None or known > self._offset:
@@ -91,21 +90,21 @@ class LiveTree:
         self.manifest = None
         self._touched = {}
 
-    def _read_on(self) -> None:
+    def _read_new(self) -> None:
         for line in journal.read(self._events, self._offset, self._epoch):
             event = _decoder(line.raw)
             if isinstance(event, ev.RunCreated):
                 _check_version(event.manifest)
             self.manifest = state.apply(self.manifest, event)
             self._offset, self._epoch = line.end, line.epoch
-            # A change may let nodes into the frontier and others out of it.
+            # Steering may add nodes to the frontier and remove others.
             nodes = self.manifest.nodes if self.manifest is not None else ()
             for item in nodes if isinstance(event, ev.Steered) else _items(event):
                 self._touched[item] = line.end
 
 
 def signature(path: Path) -> Signature:
-    """Which file, how long, changed when."""
+    """Return the inode, the size and the time of change of a file."""
     try:
         found = path.stat()
     except OSError:
@@ -131,7 +130,7 @@ def _items(event: ev.Event) -> list[str]:
             return [*event.decisions, *(node.node_id for node in event.nodes), *event.frontier]
         case ev.Settled():
             return [event.eval_id, *([event.node.node_id] if event.node is not None else [])]
-        case ev.Queued() if isinstance(event.seen, int):  # its parent may be full by it
+        case ev.Queued() if isinstance(event.seen, int):  # the parent may have all its ideas now
             return [event.eval_id, event.parent_node_id]
         case ev.LeaseTaken() | ev.Stopped() | ev.Steered():
             return []

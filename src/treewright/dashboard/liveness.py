@@ -1,4 +1,4 @@
-"""Whether somebody works on a run, from its lease; nothing is taken and nothing is written."""
+"""Tell from the lease of a run whether a process is working on it. The lease is only read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MISSED_HEARTBEATS = 3
 
 
 class Liveness(msgspec.Struct, frozen=True):
-    """`detail` says it in words; `heartbeat_age` is in seconds."""
+    """The state of a run. `detail` explains it in words; `heartbeat_age` is in seconds."""
 
     state: State
     detail: str
@@ -27,7 +27,11 @@ class Liveness(msgspec.Struct, frozen=True):
 
 
 def read(lease_dir: Path, stop_reason: str | None) -> Liveness:
-    """`stop_reason`, in words, is set if the run has come to its end."""
+    """Return the state of a run.
+
+    Args:
+        stop_reason: Why the run ended, in words; None if it has not ended.
+    """
     try:
         found = current_owner(lease_dir)
     except (StorageError, OSError):
@@ -35,16 +39,16 @@ def read(lease_dir: Path, stop_reason: str | None) -> Liveness:
     if found is None or found[0].released_at is not None:
         if stop_reason is not None:
             return Liveness("stopped", stop_reason)
-        return Liveness("paused", "nobody works on it; the same command continues it")
+        return Liveness("paused", "no process is working on it; the same command continues it")
     owner, age = found
-    who = f"process {owner.pid} on {owner.host}"
+    process = f"process {owner.pid} on {owner.host}"
     if _is_gone(owner):
         if stop_reason is not None:
             return Liveness("stopped", stop_reason)
-        return _of(owner, age, "stalled", f"{who} is gone; the same command continues the run")
+        return _of(owner, age, "stalled", f"{process} is gone; the same command continues the run")
     if age > _MISSED_HEARTBEATS * owner.heartbeat_seconds:
-        return _of(owner, age, "stalled", f"no heartbeat of {who} for {age:.0f} s")
-    return _of(owner, age, "running", who)
+        return _of(owner, age, "stalled", f"no heartbeat of {process} for {age:.0f} s")
+    return _of(owner, age, "running", process)
 
 
 def _of(owner: Owner, age: float, state: State, detail: str) -> Liveness:
@@ -52,7 +56,7 @@ def _of(owner: Owner, age: float, state: State, detail: str) -> Liveness:
 
 
 def _is_gone(owner: Owner) -> bool:
-    """Only of a process on this machine is more known than its heartbeat."""
+    """Return whether the owner is a process of this machine that has ended."""
     here = (socket.gethostname(), proctree.namespace())
     return (owner.host, owner.pid_namespace) == here and not proctree.is_alive(
         owner.pid, owner.process_start

@@ -1,4 +1,9 @@
-"""Documents about the orchestrator's ledger for the pages. Read-only."""
+"""Documents about the orchestrator's ledger for the pages. Read-only.
+
+`orchestrator.api` makes the documents of `/api/stats`, `/api/marketplace` and `/api/health`; this
+module adds the series, runs and minutes of the page. The current slots of a scheduler are not in
+the ledger and not shown.
+"""
 
 from __future__ import annotations
 
@@ -32,29 +37,29 @@ _MOST_RUNS = 20
 
 
 def stats(run: RunRef | None) -> Document:
-    """`GET /api/stats`; with a `problem` where the ledger cannot be read."""
+    """Return the document of `GET /api/stats`, with a `problem` if the ledger cannot be read."""
     return _or_empty(api.stats, run)
 
 
 def marketplace(run: RunRef | None) -> Document:
-    """`GET /api/marketplace`; likewise."""
+    """Return the document of `GET /api/marketplace`, with a `problem` as above."""
     return _or_empty(api.marketplace, run)
 
 
 def health(run: RunRef | None) -> Document:
-    """`GET /api/health`."""
+    """Return the document of `GET /api/health`."""
     return api.health(run.path if run is not None else _ABSENT)
 
 
 def overview(run: RunRef) -> Document:
-    """Everything that the orchestrator's page shows."""
+    """Return the whole document of the orchestrator's page."""
     found = stats(run)
     found["strategies"] = {name: {**one} for name, one in found["strategies"].items()}
     more: Document = {"series": [], "runs": [], "minutes": []}
     if not found["problem"]:
         with contextlib.suppress(TreewrightError, sqlite3.Error), _reading(run) as ledger:
             if ledger is not None:
-                more = _beyond(ledger, found["strategies"])
+                more = _page_extras(ledger, found["strategies"])
     return {
         "run": _summary(run, found),
         "stats": found,
@@ -66,7 +71,7 @@ def overview(run: RunRef) -> Document:
 
 
 def summary(run: RunRef) -> Document:
-    """For a line of the home page."""
+    """Return the summary for the home page."""
     return _summary(run, stats(run))
 
 
@@ -78,7 +83,7 @@ def _or_empty(make: Callable[[Path], Document], run: RunRef | None) -> Document:
 
 
 class _Ledger:
-    """Rows of reading queries."""
+    """A connection that returns rows as dicts."""
 
     def __init__(self, connection: sqlite3.Connection, stubs: bool) -> None:
         self._connection = connection
@@ -86,7 +91,7 @@ class _Ledger:
 
     @property
     def counted(self) -> str:
-        """The condition for attempts that count here."""
+        """Return the SQL condition for the attempts that count in this ledger."""
         return AttemptCounts(lambda *_: (), self._stubs).condition
 
     def rows(self, sql: str, *values: object) -> list[Document]:
@@ -99,8 +104,8 @@ def _reading(run: RunRef) -> Iterator[_Ledger | None]:
         yield None if connection is None else _Ledger(connection, is_stub_ledger(run.path))
 
 
-def _beyond(ledger: _Ledger, strategies: Document) -> Document:
-    """Completes the strategies, and gives what runs, series and minutes say."""
+def _page_extras(ledger: _Ledger, strategies: Document) -> Document:
+    """Add scores to the strategies, and return the runs, series and minutes."""
     for name, scored in strategy_scores(ledger.rows("SELECT * FROM bandit")).items():
         if name in strategies:
             strategies[name] |= scored
@@ -154,7 +159,7 @@ def _summary(run: RunRef, found: Document) -> Document:
 
 
 def _decoded(text: str) -> object:
-    """JSON in a column; what is not JSON stays as it is."""
+    """Return the decoded JSON of a column, or the text itself if it is not JSON."""
     try:
         return jsontext.decode(text)
     except msgspec.DecodeError:
@@ -166,7 +171,7 @@ _POINTS = 60
 
 
 def strategy_scores(arms: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """UCB score and trials of each strategy over all goals, from the rows of `bandit`."""
+    """Return the UCB score and the trials of each strategy over all goals."""
     known = {
         ("", row["strategy"]): Arm(
             row["success_rate"], row["seconds"], row["trials"], row["successes"]
@@ -182,7 +187,10 @@ def strategy_scores(arms: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]
 
 
 def strategy_series(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Points per strategy: success rate, UCB score and wasted CPU after so many attempts."""
+    """Return points for each strategy: success rate, UCB score and wasted CPU by attempts.
+
+    The bandit is run again over the recorded attempts.
+    """
     names = dict.fromkeys(row["strategy"] for row in attempts)
     bandit = Bandit(strategies=[name for name in names if name != StrategyType.CACHE])
     totals: dict[str, dict[str, float]] = {}

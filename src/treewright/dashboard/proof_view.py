@@ -1,7 +1,7 @@
-"""A proof run for the pages, read on from where its trace was last read to.
+"""Documents about a proof run, updated by reading only the new lines of its trace.
 
-`trace.jsonl` keeps the rules of every journal (kernel/storage/journal.py). Its records are passed
-on as they are, without the candidates that were not tried, and in pieces of bounded size.
+`trace.jsonl` is a journal (kernel/storage/journal.py). Pages get its records unchanged, but without
+the candidates that were not tried, and in pieces of bounded size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_DETAIL = 300
 
 
 class LiveProof:
-    """One proof run: its records so far."""
+    """One proof run with its records so far."""
 
     def __init__(self, run: RunRef) -> None:
         self.run = run
@@ -37,7 +37,7 @@ class LiveProof:
         self.problem = ""
         self.lock = threading.RLock()
         self._signature: Signature | None = None
-        self._used: tuple[Signature, dict[str, Any] | None] | None = None
+        self._usage: tuple[Signature, dict[str, Any] | None] | None = None
         self._offset = 0
         self._epoch = 0
         self._generation = 0
@@ -62,7 +62,7 @@ class LiveProof:
                     record = jsontext.decode(line.raw)
                     self._offset, self._epoch = line.end, line.epoch
                     if isinstance(record, dict) and record.get("phase", "prove") == "prove":
-                        self._take(_trimmed(record))
+                        self._add(_trimmed(record))
                 self.problem = ""
             except (StorageError, OSError, msgspec.DecodeError) as error:
                 self.problem = str(error)
@@ -70,16 +70,16 @@ class LiveProof:
         return self
 
     def usage(self) -> dict[str, Any] | None:
-        """What the run has used of its model so far; None if it has not had an answer."""
+        """Return the usage of the run's model so far, or None without an answer."""
         with self.lock:
             path = run_files.resolve(self.run.path, USAGE)
             found = signature(path) if path is not None else (0, 0, 0)
-            if self._used is None or self._used[0] != found:
-                self._used = found, _used(path) if path is not None else None
-            return self._used[1]
+            if self._usage is None or self._usage[0] != found:
+                self._usage = found, _usage(path) if path is not None else None
+            return self._usage[1]
 
-    def _take(self, record: dict[str, Any]) -> None:
-        """Adds a record. A run that was continued may repeat iterations; the later ones count."""
+    def _add(self, record: dict[str, Any]) -> None:
+        """Add a record. A resumed run may repeat iterations; the later ones replace the earlier."""
         before = len(self.records)
         while self.records and _superseded(self.records[-1], record):
             self.records.pop()
@@ -88,7 +88,7 @@ class LiveProof:
         self.records.append(record)
 
     def records_since(self, version: str | None) -> dict[str, Any]:
-        """The records behind a version, as many as fit in one piece."""
+        """Return the records after a version, as many as fit in one piece."""
         with self.lock:
             generation, _, known = (version or "").partition(".")
             count = parse_number(known) if generation == str(self._generation) else None
@@ -106,7 +106,7 @@ class LiveProof:
             }
 
 
-def _used(path: Path) -> dict[str, Any] | None:
+def _usage(path: Path) -> dict[str, Any] | None:
     try:
         log = UsageLog(path)
     except StorageError:
@@ -115,12 +115,12 @@ def _used(path: Path) -> dict[str, Any] | None:
 
 
 def describe(run: RunRef) -> dict[str, Any]:
-    """`run.json` as far as a page shows it."""
+    """Return the content of `run.json`."""
     return _document(run, RUN)
 
 
 class _Outcome(msgspec.Struct, frozen=True):
-    """What `result.json` says of the run as a whole."""
+    """The totals in `result.json`."""
 
     proved: int
     total: int
@@ -128,7 +128,7 @@ class _Outcome(msgspec.Struct, frozen=True):
 
 
 def _outcome(run: RunRef) -> _Outcome | None:
-    """None before anybody has come to the end of the goals, or was interrupted on the way."""
+    """Return the totals, or None before the run has finished or was interrupted."""
     try:
         return msgspec.convert(_document(run, RESULT), _Outcome)
     except msgspec.ValidationError:
@@ -145,10 +145,10 @@ def _document(run: RunRef, name: str) -> dict[str, Any]:
 
 
 def summary(live: LiveProof) -> dict[str, Any]:
-    """For the home page and the head of the run's page.
+    """Return the summary for the home page and the head of the run's page.
 
-    How many goals there are, and that none is left, only `result.json` knows: the trace of a
-    file with several goals looks finished after each of them. `of` is None until then.
+    Only `result.json` has the number of goals, because the trace of a file with several goals looks
+    finished after each of them. `of` is None until `result.json` exists.
     """
     run = live.run
     with live.lock:
@@ -170,7 +170,7 @@ def summary(live: LiveProof) -> dict[str, Any]:
         "kind": run.kind,
         "run_id": run.run_id,
         "created_at": described.get("created_at"),
-        "target": _words(described.get("target")),
+        "target": _target_text(described.get("target")),
         "mode": described.get("mode"),
         "policy": _policy(described),
         "settings": described.get("settings"),
@@ -189,7 +189,7 @@ def summary(live: LiveProof) -> dict[str, Any]:
 
 
 def _policy(described: Mapping[str, Any]) -> str | None:
-    """How one searcher chooses; cells choose by their algotypes."""
+    """Return the policy of a centralized search; cells have algotypes."""
     if described.get("mode") != "centralized":
         return None
     recorded = described.get("settings")
@@ -197,15 +197,15 @@ def _policy(described: Mapping[str, Any]) -> str | None:
     return str(policy["type"]) if isinstance(policy, dict) and "type" in policy else None
 
 
-def _words(target: object) -> str:
-    """A target is a text, or a record of a file, a name, a statement."""
+def _target_text(target: object) -> str:
+    """Return a target as text. It is a text, or a record with a path, a name or a statement."""
     known = ("path", "declaration", "statement")
     values = [target.get(name) for name in known] if isinstance(target, dict) else [target]
     return " ".join(value for value in values if isinstance(value, str) and value)
 
 
 def _sum(counters: Iterable[object]) -> dict[str, int]:
-    """Counters are a goal's own."""
+    """Return the sums of the counters of all goals."""
     total: Counter[str] = Counter()
     for one in counters:
         if isinstance(one, dict):
@@ -222,7 +222,7 @@ def _superseded(earlier: dict[str, Any], record: dict[str, Any]) -> bool:
 
 
 def _trimmed(record: dict[str, Any]) -> dict[str, Any]:
-    """Without what no page shows; with its size, by which answers are cut into pieces."""
+    """Remove the parts that no page shows, and add the size, which limits the pieces."""
     record.setdefault("type", "")
     candidates = record.pop("candidates", None)
     if isinstance(candidates, list):
@@ -237,7 +237,7 @@ def _trimmed(record: dict[str, Any]) -> dict[str, Any]:
 
 
 class ProofLibrary:
-    """Proof runs held in memory, the least used forgotten."""
+    """Proof runs in memory; the least recently used ones are dropped."""
 
     def __init__(self, most_bytes: int = 128 << 20) -> None:
         self._most_bytes = most_bytes

@@ -1,4 +1,10 @@
-"""Find the runs below the directories that were given on the command line."""
+"""Find the runs below the directories that were given on the command line.
+
+A root is a project, its `.treewright` directory, one of the directories of runs in it, or a single
+run. An experiment counts as one run, and the proof runs of its grid are found through it. No file
+outside a root is read: a run that is a symbolic link to another place is not listed. A user with
+`.treewright` in another place gives that place as a root.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +37,7 @@ _MARKS: dict[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class RunRef:
-    """A run that was found. `project` is the repository that it belongs to, `experiment` the one
-    of whose grid it is a run."""
+    """A run. `project` is its repository; `experiment` is the id of its experiment, if any."""
 
     kind: Kind
     root: int
@@ -43,14 +48,14 @@ class RunRef:
 
     @property
     def key(self) -> str:
-        """How pages and the API name it."""
+        """Return the name of the run in pages and in the API."""
         if self.experiment is not None:
             return f"experiment/{self.root}/{self.experiment}/{self.run_id}"
         return f"{self.kind}/{self.root}/{self.run_id}"
 
 
 class Roots:
-    """The given roots, resolved once; what is in them is looked up every time."""
+    """The given roots. Their paths are resolved once; their runs are looked up every time."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         for path in paths:
@@ -59,22 +64,22 @@ class Roots:
         self._roots = [_Root(index, path.resolve()) for index, path in enumerate(paths)]
 
     def scan(self) -> list[RunRef]:
-        """Every run, in the order of roots and names."""
+        """Return every run, in the order of roots and names."""
         return [run for root in self._roots for run in root.scan()]
 
     def find(self, kind: str, root: int, run_id: str) -> RunRef | None:
-        """One run, or None if there is none of that name inside the root."""
+        """Return one run, or None if the root has no such run."""
         if not 0 <= root < len(self._roots):
             return None
         return self._roots[root].find(kind, run_id)
 
     def find_cell(self, root: int, experiment: str, cell: str) -> RunRef | None:
-        """One proof run of an experiment's grid."""
+        """Return one proof run of an experiment's grid, or None."""
         found = self.find("experiment", root, experiment)
         return self._roots[root].cell(found, cell) if found is not None else None
 
     def find_key(self, key: str) -> RunRef | None:
-        """One run by what `RunRef.key` says."""
+        """Return the run with this `RunRef.key`, or None."""
         kind, _, rest = key.partition("/")
         root, _, run_id = rest.partition("/")
         index = parse_number(root)
@@ -168,7 +173,7 @@ class _Root:
         return RunRef(kind, self.index, path.name, path, self.project)
 
     def _confines(self, path: Path) -> bool:
-        """Inside after every symbolic link, be it `.treewright` itself."""
+        """Return whether a path is inside the root after all symbolic links are resolved."""
         return path.resolve().is_relative_to(self.given)
 
 
@@ -181,17 +186,17 @@ def _is_run(path: Path, kind: Kind) -> bool:
 
 
 def _is_file(path: Path) -> bool:
-    """What may not be looked at is not there, and no reason to show nothing of the rest."""
+    """Return whether a path is a file. A file without permission counts as missing."""
     try:
         return path.is_file()
     except OSError:
         return False
 
 
-_MOST_DIGITS = 18
-"""What fits in 64 bits: more than any offset or index of ours."""
+_MAX_DIGITS = 18
+"""A number with this many digits fits in 64 bits."""
 
 
 def parse_number(text: str) -> int | None:
-    """The number that the text is; None if it is none, or an absurdly long one."""
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+    """Return the number in a text, or None. Python refuses to convert very long ones."""
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else None

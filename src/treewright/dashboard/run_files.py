@@ -1,4 +1,4 @@
-"""Files of a run, and of nothing else: paths come from records that others have written."""
+"""Read files of a run, and none outside it. The paths come from records and are not trusted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from treewright.kernel.operating_system import BINARY, NO_FOLLOW, NON_BLOCK
 
 
 def resolve(base: Path, relative: str) -> Path | None:
-    """The regular file of that name below `base`, symbolic links resolved; else None."""
+    """Return the regular file of this name below `base`, with links resolved, or None."""
     if not relative or "\0" in relative:
         return None
     try:
@@ -23,7 +23,7 @@ def resolve(base: Path, relative: str) -> Path | None:
 
 
 def read(base: Path, relative: str, limit: int, offset: int = 0) -> tuple[str, int, int] | None:
-    """At most `limit` bytes from `offset` as text, where they end, and the file's size."""
+    """Return at most `limit` bytes from `offset` as text, the end offset, and the file's size."""
     path = resolve(base, relative)
     if path is None:
         return None
@@ -39,12 +39,12 @@ def read(base: Path, relative: str, limit: int, offset: int = 0) -> tuple[str, i
 
 
 def list_directories(base: Path, relative: str) -> list[str]:
-    """Names of the directories in a directory below `base`, links left out, in order."""
+    """Return the sorted names of the directories in a directory below `base`, without links."""
     return sorted(e.name for e in _entries(base, relative) if e.is_dir(follow_symlinks=False))
 
 
 def list_files(base: Path, relative: str, suffixes: tuple[str, ...]) -> list[tuple[str, int]]:
-    """Name and size of the regular files of a directory below `base`, in order."""
+    """Return the sorted names and sizes of the regular files in a directory below `base`."""
     try:
         found = [
             (entry.name, entry.stat(follow_symlinks=False).st_size)

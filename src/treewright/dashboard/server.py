@@ -1,4 +1,4 @@
-"""Serving the dashboard: the socket, the token, the end."""
+"""Start the dashboard's HTTP server on a socket, with a token where one is needed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from treewright.kernel.errors import MissingExtra, UsageError
 
 DEFAULT_PORT = 8321
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-_MOST_CONNECTIONS = 500
+_MAX_CONNECTIONS = 500
 _BACKLOG = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen, and the token to ask for; on loopback none is needed."""
+    """The address to listen on, and the token. A loopback address needs no token."""
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
@@ -35,14 +35,19 @@ class Address:
             return False
 
     def with_token(self) -> Address:
-        """Beyond this machine nobody gets in without one."""
+        """Return the address with a new token, if other machines can reach it and it has none."""
         if self.token is not None or self.is_loopback:
             return self
         return Address(self.host, self.port, secrets.token_urlsafe(24))
 
 
 def serve(runs: Sequence[Path], address: Address, announce: Callable[[str], None]) -> None:
-    """Serves until it is interrupted; `announce` gets the address to open."""
+    """Serve until interrupted.
+
+    Args:
+        runs: Projects or run directories.
+        announce: Called with the address to open.
+    """
     try:
         import uvicorn
     except ModuleNotFoundError:
@@ -70,7 +75,7 @@ def serve(runs: Sequence[Path], address: Address, announce: Callable[[str], None
             proxy_headers=False,
             lifespan="off",
             ws="none",
-            limit_concurrency=_MOST_CONNECTIONS,
+            limit_concurrency=_MAX_CONNECTIONS,
             timeout_graceful_shutdown=1,
         )
         announce(_url(address, listener.getsockname()[1]))
@@ -79,12 +84,12 @@ def serve(runs: Sequence[Path], address: Address, announce: Callable[[str], None
 
 def _listen(address: Address) -> socket.socket:
     try:
-        family, kind, proto, _, place = socket.getaddrinfo(
+        family, kind, proto, _, endpoint = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, proto)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(place)
+        listener.bind(endpoint)
         listener.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or error

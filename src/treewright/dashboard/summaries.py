@@ -1,4 +1,4 @@
-"""One line a run, made at most twice a second however many pages ask."""
+"""Summaries of runs, computed at most twice a second for any number of pages."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from treewright.dashboard.roots import Roots, RunRef
 from treewright.dashboard.tree_library import TreeLibrary
 
 _FRESH_SECONDS = 0.5
-_MOST_REMEMBERED = 1000
+_MAX_CACHED = 1000
 
 
 class Summaries:
+    """Caches the summary of each run, and the list of all runs."""
+
     def __init__(self, roots: Roots) -> None:
         self.trees = TreeLibrary()
         self.proofs = ProofLibrary()
@@ -30,7 +32,7 @@ class Summaries:
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def all_runs(self) -> dict[str, Any]:
-        """Every run, the newest first."""
+        """Return the summaries of all runs, the newest first."""
         return await self._fresh("", self._all)
 
     async def of(self, run: RunRef) -> dict[str, Any]:
@@ -53,11 +55,11 @@ class Summaries:
         return {"roots": self._roots.names, "runs": runs}
 
     def forget(self) -> None:
-        """Something has changed: what was made, or is being made, is of before."""
+        """Invalidate all summaries, also those that are being computed."""
         self._changes += 1
 
     async def _fresh(self, key: str, make: Callable[[], Any]) -> Any:
-        """What was made a moment ago, or made anew by one of those who wait for it."""
+        """Return a cached document, or compute it once for all waiting requests."""
         known = self._known(key)
         if known is not None:
             return known
@@ -65,7 +67,7 @@ class Summaries:
             known = self._known(key)
             if known is not None:
                 return known
-            if len(self._made) > _MOST_REMEMBERED:
+            if len(self._made) > _MAX_CACHED:
                 self._made.clear()
                 self._locks = {key: self._locks[key]}
             changes = self._changes

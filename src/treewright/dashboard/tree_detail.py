@@ -23,15 +23,15 @@ from treewright.tree.records.model import (
 )
 from treewright.tree.report import reasons
 
-_LONGEST_IDEA = 64 << 10
-_LARGEST_CSV = 16 << 20
-_MOST_POINTS = 1000
+_MAX_IDEA_BYTES = 64 << 10
+_MAX_CSV_BYTES = 16 << 20
+_MAX_POINTS = 1000
 LOG_CHUNK = 64 << 10
 _LOGS = (".log", ".md", ".txt", ".json")
 
 
 def describe_item(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any] | None:
-    """Of `n0003` or `e000007`; None if the run has no such thing."""
+    """Return the document about a node (`n0003`) or an evaluation (`e000007`), or None."""
     node = manifest.nodes.get(item)
     evaluation = manifest.evaluations.get(item)
     if node is None and evaluation is None:
@@ -40,9 +40,9 @@ def describe_item(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any
         evaluation = manifest.evaluations.get(node.artifacts.promoted_from_eval_id)
     found: dict[str, Any] = {"id": item, "node": _node(node), "eval": _evaluation(evaluation)}
     if evaluation is None:
-        found |= {"title": "The root", "words": ["The commit the search began from."]}
+        found |= {"title": "The root", "words": ["The commit from which the search began."]}
         return found
-    idea = run_files.read(run_dir, evaluation.idea_path, _LONGEST_IDEA)
+    idea = run_files.read(run_dir, evaluation.idea_path, _MAX_IDEA_BYTES)
     text = idea[0] if idea else ""
     return found | {
         "title": idea_text.title(text) or evaluation.idea_id,
@@ -62,7 +62,7 @@ def describe_item(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any
 
 
 def find_commits(manifest: Manifest, item: str) -> dict[str, str] | None:
-    """The commits that the diffs of an item are made of: its own, its parent's, the root's."""
+    """Return the commits of an item, of its parent and of the root; None without a commit."""
     node, evaluation = manifest.nodes.get(item), manifest.evaluations.get(item)
     if node is not None:
         own, parent = node.commit, node.parent_node_id
@@ -75,7 +75,7 @@ def find_commits(manifest: Manifest, item: str) -> dict[str, str] | None:
 
 
 def read_log(run_dir: Path, manifest: Manifest, eval_id: str, name: str, offset: int) -> Any:
-    """A piece of a log from `offset` on; from the last piece if that is negative."""
+    """Return a piece of a log from `offset` on; a negative offset means the last piece."""
     evaluation = manifest.evaluations.get(eval_id)
     if evaluation is None or "/" in name or not name.endswith(_LOGS):
         return None
@@ -131,7 +131,7 @@ def _evaluation(evaluation: Evaluation | None) -> Any:
 
 
 def _comparisons(run_dir: Path, manifest: Manifest, evaluation: Evaluation) -> dict[str, Any]:
-    """Against parent and root: each metric's mean gain with its interval, and every pair."""
+    """Return, for parent and root, the mean gain of each metric and its pairs."""
     document = _summary(run_dir, evaluation)
     metrics = _metrics(manifest)
     own = _values(run_dir, evaluation.candidate_results_csv_path, metrics)
@@ -174,7 +174,7 @@ def _values(
     run_dir: Path, relative: str | None, metrics: list[MetricConfig]
 ) -> dict[str, dict[int, float]]:
     path = run_files.resolve(run_dir, relative) if relative else None
-    if path is None or path.stat().st_size > _LARGEST_CSV:
+    if path is None or path.stat().st_size > _MAX_CSV_BYTES:
         return {}
     return read_results(path, [metric.name for metric in metrics]).values
 
@@ -182,35 +182,35 @@ def _values(
 def _pairs(
     metric: MetricConfig, before: dict[int, float], after: dict[int, float]
 ) -> list[tuple[int, float]]:
-    """(config, gain), a positive gain being better."""
+    """Return (config, gain) pairs; a positive gain is better."""
     sign = 1.0 if metric.direction == "maximize" else -1.0
-    both = sorted(before.keys() & after.keys())[:_MOST_POINTS]
+    both = sorted(before.keys() & after.keys())[:_MAX_POINTS]
     return [(config, sign * (after[config] - before[config])) for config in both]
 
 
 _UNDECIDED = {
-    "pending": "It waits for its turn.",
+    "pending": "It is waiting in the queue.",
     "running": "It is being evaluated.",
-    "completed": "It has been measured; nothing is decided about it yet.",
-    "failed": "It failed; nothing is decided about it yet.",
+    "completed": "It has been measured, but not decided yet.",
+    "failed": "It failed, and is not decided yet.",
 }
 
 
 def describe_decision(evaluation: Evaluation) -> list[str]:
-    """The gate's decision, what the held-out configs said, and whose results these are."""
-    said = _describe_outcome(evaluation)
+    """Return the gate's decision, the held-out results and their source, in sentences."""
+    sentences = _describe_outcome(evaluation)
     if isinstance(evaluation.results_from, str):
-        said.append(f"The same code had been measured before, as {evaluation.results_from}.")
-    return said
+        sentences.append(f"The same code had been measured before, as {evaluation.results_from}.")
+    return sentences
 
 
 def _describe_outcome(evaluation: Evaluation) -> list[str]:
     if evaluation.decision is None:
-        said = [_UNDECIDED[evaluation.status]]
+        sentences = [_UNDECIDED[evaluation.status]]
         if evaluation.error is not None:
-            said.append(f"{_capital(reasons.reason(evaluation.error.code, reasons.PLAIN))}: "
+            sentences.append(f"{_capital(reasons.reason(evaluation.error.code, reasons.PLAIN))}: "
                         f"{evaluation.error.message}")  # fmt: skip
-        return said
+        return sentences
     if evaluation.decision.fate != "promoted":
         return [reasons.why_rejected(evaluation, reasons.PLAIN)]
     return _promoted(evaluation, evaluation.decision)
@@ -219,12 +219,14 @@ def _describe_outcome(evaluation: Evaluation) -> list[str]:
 def _promoted(evaluation: Evaluation, made: Decision) -> list[str]:
     rank = f", ranked {made.rank} of its depth" if made.rank is not None else ""
     because = reasons.join(made.gate.reasons, reasons.PLAIN)
-    said = [f"Promoted to {made.promoted_to_node_id}{rank}: {because or 'it passed the gate'}."]
+    sentences = [
+        f"Promoted to {made.promoted_to_node_id}{rank}: {because or 'it passed the gate'}."
+    ]
     if evaluation.parent_relative is not None:
-        said.append(f"Against its parent: {_measured(evaluation.parent_relative)}.")
+        sentences.append(f"Against its parent: {_measured(evaluation.parent_relative)}.")
     if evaluation.confirmation is not None:
-        said.append(_held(evaluation.confirmation))
-    return said
+        sentences.append(_held(evaluation.confirmation))
+    return sentences
 
 
 def _measured(found: Recommendation) -> str:

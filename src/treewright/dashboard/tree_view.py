@@ -1,4 +1,4 @@
-"""A tree run for the pages: its summary, and its nodes and evaluations as compact rows."""
+"""Documents about a tree run: its summary, and its nodes and evaluations as compact rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from treewright.tree.report import reasons
 from treewright.tree.report.run_facts import lineage
 from treewright.tree.run.policy_choice import describe
 
-_MOST_CHANGES = 200
-_MOST_TITLES = 2000
-"""Beyond so many evaluations a page gets the titles of nodes only, and others when asked."""
+_MAX_CHANGES = 200
+_MAX_TITLES = 2000
+"""With more evaluations, the rows have the titles of nodes only; a page asks for the others."""
 
 
 class NodeRow(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,7 +61,7 @@ class EvalRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def summary(manifest: Manifest) -> dict[str, Any]:
-    """What the home page and the head of the run's page show."""
+    """Return the summary for the home page and the head of the run's page."""
     done = sum(e.status in ("completed", "failed") for e in manifest.evaluations.values())
     most = most_evaluations(manifest)
     stopped = manifest.stop_reason is not None
@@ -103,7 +103,7 @@ def summary(manifest: Manifest) -> dict[str, Any]:
 
 
 def _changes(manifest: Manifest) -> list[dict[str, Any]]:
-    """What somebody changed, the last first; times as in the rows."""
+    """Return the user's changes of the run, the latest first; times are milliseconds since 1970."""
     records = [] if isinstance(manifest.steering, Unset) else manifest.steering
     return [
         {
@@ -117,22 +117,23 @@ def _changes(manifest: Manifest) -> list[dict[str, Any]]:
             "refused": record.refused is not None,
             "why": record.refused or "",
         }
-        for record in records[: -_MOST_CHANGES - 1 : -1]
+        for record in records[: -_MAX_CHANGES - 1 : -1]
     ]
 
 
-def stop_words(manifest: Manifest) -> str | None:
+def describe_stop(manifest: Manifest) -> str | None:
+    """Return the stop reason in words, or None."""
     if manifest.stop_reason is None:
         return None
     return reasons.stop(manifest.stop_reason)
 
 
 def tree(live: LiveTree, titles: dict[str, str], since: str | None) -> dict[str, Any]:
-    """Rows of what changed since a version; of everything if that is unknown."""
+    """Return the rows that changed since a version, or all rows if the version is unknown."""
     manifest = live.manifest
     assert manifest is not None
     changed = live.touched_since(since)
-    few = len(manifest.evaluations) <= _MOST_TITLES
+    few = len(manifest.evaluations) <= _MAX_TITLES
     nodes = manifest.nodes.values()
     evaluations = manifest.evaluations.values()
     if changed is not None:
@@ -146,9 +147,9 @@ def tree(live: LiveTree, titles: dict[str, str], since: str | None) -> dict[str,
     }
 
 
-def wanted_titles(manifest: Manifest) -> list[str]:
-    """The idea files whose titles the rows show."""
-    if len(manifest.evaluations) <= _MOST_TITLES:
+def list_titled_ideas(manifest: Manifest) -> list[str]:
+    """Return the paths of the ideas with a title in the rows."""
+    if len(manifest.evaluations) <= _MAX_TITLES:
         return [evaluation.idea_path for evaluation in manifest.evaluations.values()]
     return [node.idea_chain[-1] for node in manifest.nodes.values() if node.idea_chain]
 
@@ -200,13 +201,13 @@ def milliseconds(at: str | None) -> int | None:
 
 
 def _seconds_each(manifest: Manifest, done: int) -> float | None:
-    """Wall time per evaluation, over the depths so far without the pauses between them."""
+    """Return the wall time per evaluation, over the depths so far without the pauses."""
     if not done:
         return None
     last = max(
         (e.finished_at for e in manifest.evaluations.values() if e.finished_at), default=None
     )
-    if manifest.steady is not None:  # its depths are worked on side by side
+    if manifest.steady is not None:  # evaluations of several depths run at the same time
         begun = min((r.started_at for r in manifest.depths if r.started_at), default=None)
         return max(0.0, seconds_between(begun, last) or 0.0) / done
     spans = (
@@ -218,7 +219,7 @@ def _seconds_each(manifest: Manifest, done: int) -> float | None:
 
 
 def eta_seconds(summary: dict[str, Any], running: bool) -> float | None:
-    """Until every evaluation that may come has come; None if nobody works on it."""
+    """Return the seconds until all possible evaluations are done; None if the run is paused."""
     each = summary["seconds_each"]
     if not running or each is None:
         return None

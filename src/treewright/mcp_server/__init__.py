@@ -1,5 +1,9 @@
-"""An MCP server over stdio: Lean without a toolchain, and code searches, for coding agents.
+"""An MCP server over stdio, which offers Lean and code searches to coding agents.
 
-Every tool is a thin adapter of what the commands use. Answers are typed and bounded, what is read
-and written is inside the given roots, and a fault is an error and never an answer.
+Tool calls enter as JSON on stdin; typed, bounded answers leave on stdout. Each tool calls the same
+engine as the matching command. Files are read and written only inside the given roots. A time-out
+or a lost Lean is an error, never an answer. The package may import every package but `cli`.
+
+Read first: `server.py` (how a call is run), `tool.py` (what a tool is), `goal_tools.py` (two
+tools).
 """

@@ -1,4 +1,9 @@
-"""One call of a tool: its progress, its deadline, and how it is interrupted."""
+"""One call of a tool: its progress, its deadline, its interruption, and faults of Lean.
+
+Tools are plain functions that run in a thread. Code that waits for Lean registers how to interrupt
+it. When the client cancels the call or the time is over, the server interrupts the call repeatedly
+until its thread has ended, at first gently, then with force.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,7 @@ class Stopped(TreewrightError):
 
 
 class Call:
-    """`seconds` is how long it may take in all."""
+    """One call, which may take `seconds` in all."""
 
     def __init__(self, seconds: float, report: Report = lambda done, total, text: None) -> None:
         self.stop = threading.Event()
@@ -32,25 +37,25 @@ class Call:
         self._interrupts: list[tuple[Act, Act]] = []
 
     def progress(self, done: float, total: float | None, text: str) -> None:
-        """Tells the client, not more often than it can use."""
+        """Report progress to the client, at most four times a second."""
         now = time.monotonic()
         if now - self._last >= _REPORT_SECONDS:
             self._last = now
             self._report(done, total, text)
 
     def raise_if_stopped(self) -> None:
-        """Raises if the call is to end."""
+        """Raise `Stopped` if the call must end."""
         if self.stop.is_set():
             raise Stopped("the call was stopped")
 
     @property
     def left(self) -> float:
-        """Seconds until its time is over."""
+        """Return the seconds until the deadline."""
         return max(0.0, self.deadline - time.monotonic())
 
     @contextlib.contextmanager
     def interruptible(self, gently: Act, hard: Act) -> Iterator[None]:
-        """While it lasts, a stop calls `gently`, and `hard` when that has not helped."""
+        """Inside the `with` block, a stop calls `gently`, and later `hard` if the call goes on."""
         entry = (gently, hard)
         with self._lock:
             self._interrupts.append(entry)
@@ -62,7 +67,7 @@ class Call:
                 self._interrupts.remove(entry)
 
     def interrupt(self, *, hard: bool) -> None:
-        """From another thread; the call ends soon after."""
+        """Stop the call from another thread."""
         self.stop.set()
         with self._lock:
             acts = [entry[hard] for entry in self._interrupts]
@@ -71,12 +76,12 @@ class Call:
                 act()
 
     @contextlib.contextmanager
-    def hold(self, lock: threading.Lock, what: str = "that Lean") -> Iterator[None]:
-        """Has the lock while it lasts; waiting for it ends with the call."""
+    def hold(self, lock: threading.Lock, resource: str = "that Lean") -> Iterator[None]:
+        """Hold the lock inside the `with` block. Waiting for the lock ends with the call."""
         while not lock.acquire(timeout=_POLL_SECONDS):
             self.raise_if_stopped()
             if not self.left:
-                raise Stopped(f"another call has {what}; try again later")
+                raise Stopped(f"another call is using {resource}; try again later")
         try:
             yield
         finally:
@@ -84,10 +89,11 @@ class Call:
 
 
 class Fault(TreewrightError):
-    """A time-out or a lost Lean: nothing is known about what was asked."""
+    """A time-out or a lost Lean. The question has no answer."""
 
 
 def fault(result: Timeout | SessionLost | Cancelled) -> Fault:
+    """Return the error for an answer that Lean could not give."""
     match result:
         case Timeout():
             return Fault(
@@ -96,13 +102,15 @@ def fault(result: Timeout | SessionLost | Cancelled) -> Fault:
         case Cancelled():
             return Fault("cancelled: nothing is known")
         case SessionLost():
-            return Fault(
-                f"lost: {result}, so nothing is known; another one is started for the next call"
-            )
+            return Fault(f"lost: {result}, so nothing is known; the next call starts a new one")
 
 
 def answered(result: CheckResult | Timeout | SessionLost) -> CheckResult:
-    """The result, if Lean came to the end of the text."""
+    """Return the result if Lean read the whole text.
+
+    Raises:
+        Fault: Lean timed out, was lost, or stopped before the end.
+    """
     if not isinstance(result, CheckResult):
         raise fault(result)
     if result.stopped:

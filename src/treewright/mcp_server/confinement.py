@@ -1,4 +1,9 @@
-"""The files, directories and repositories that a client may name: those inside the roots."""
+"""Access to files, directories and repositories inside the roots, and to none outside them.
+
+A path is resolved first, so links inside a root work, and the result must be inside a root. The
+file is then opened step by step from the root without following links, so that a directory that is
+replaced in the meantime leads nowhere.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +14,14 @@ from pathlib import Path
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR
-from treewright.mcp_server.answer_limits import LONGEST_TEXT
+from treewright.mcp_server.answer_limits import MAX_TEXT
 
 _SKIPPED = frozenset({".lake", ".git", STATE_DIR, "build", "node_modules"})
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 
 
 class Confinement:
-    """The roots, resolved once. Relative paths are those of the first one."""
+    """The roots, resolved once. Relative paths start at the first root."""
 
     def __init__(self, roots: Sequence[Path]) -> None:
         for root in roots:
@@ -29,7 +34,11 @@ class Confinement:
         return self.roots[0]
 
     def resolve(self, given: str) -> Path:
-        """The place that a path names; an error unless it is there and inside a root."""
+        """Return the resolved path.
+
+        Raises:
+            UsageError: The path does not exist or is outside the roots.
+        """
         if "\0" in given:
             raise UsageError("a path has no NUL character in it")
         try:
@@ -41,19 +50,19 @@ class Confinement:
         return path
 
     def root_of(self, path: Path) -> Path | None:
-        """The root that a resolved path is in."""
+        """Return the root of a resolved path, or None."""
         return next((root for root in self.roots if path.is_relative_to(root)), None)
 
     def shown(self, path: Path) -> str:
-        """A path as a client would name it."""
+        """Return a path as a client names it."""
         return (
             path.relative_to(self.first).as_posix()
             if path.is_relative_to(self.first)
             else str(path)
         )
 
-    def read(self, path: Path, largest: int = LONGEST_TEXT) -> str:
-        """The text of a resolved path; an error unless it is a regular file of UTF-8."""
+    def read(self, path: Path, largest: int = MAX_TEXT) -> str:
+        """Return the text of a resolved path; an error unless it is a regular UTF-8 file."""
         name = self.shown(path)
         root = self.root_of(path)
         if root is None:
@@ -77,14 +86,14 @@ class Confinement:
             raise UsageError(f"{name!r} is not UTF-8 (byte {error.start})") from None
 
     def read_or_none(self, path: Path) -> str | None:
-        """The same for a file of a project, whose reader says itself what is wrong."""
+        """Return the text of a file, or None; the reader of the project reports the problem."""
         try:
             return self.read(path.resolve(strict=True))
         except (UsageError, OSError, RuntimeError):
             return None
 
     def lean_files(self, path: Path) -> list[Path]:
-        """The Lean files below a resolved path, build output left out; no link is followed."""
+        """Return the Lean files below a resolved path, without build output and links."""
         if path.is_file():
             return [path]
         found: list[Path] = []
@@ -96,20 +105,20 @@ class Confinement:
                 for name in files
                 if name.endswith(".lean") and not (here / name).is_symlink()
             ]
-            if len(found) > MOST_FILES:
-                raise UsageError(f"more than {MOST_FILES:,} Lean files; name a directory below")
+            if len(found) > MAX_FILES:
+                raise UsageError(f"more than {MAX_FILES:,} Lean files; name a directory below")
         return sorted(found)
 
-    def place_to_write(self, root: Path, relative: str | Path) -> Path:
-        """A place below a root whose existing part is reached without leaving the root."""
+    def resolve_target(self, root: Path, relative: str | Path) -> Path:
+        """Return a path to write below a root; an error if its existing part leaves the root."""
         path = root / relative
         if not path.resolve().is_relative_to(root):
-            raise UsageError(f"{relative} leads out of the root; nothing is written there")
+            raise UsageError(f"{relative} leads out of the root; choose a directory inside it")
         return path
 
 
 def _opened(root: Path, parts: tuple[str, ...]) -> int:
-    """A descriptor of what is there, without following a link on the way."""
+    """Return a descriptor of the file, opened without following a link."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for depth, part in enumerate(parts):
         kind = os.O_DIRECTORY if depth < len(parts) - 1 else os.O_NONBLOCK
@@ -123,40 +132,40 @@ def _opened(root: Path, parts: tuple[str, ...]) -> int:
     return descriptor
 
 
-_LONGEST = 64 << 10
+_MAX_BYTES = 64 << 10
 
 
 def require_confined(repository: Path, files: Confinement) -> None:
-    """Refuses one whose `.git`, common directory or alternates lead out of the roots."""
+    """Raise `UsageError` if the repository keeps objects outside the roots."""
     git = repository / ".git"
-    if not git.is_dir() and git.exists():  # a worktree: a file says where the repository is
-        text = files.read(files.resolve(str(git)), _LONGEST).strip()
+    if not git.is_dir() and git.exists():  # a worktree: the file names the repository
+        text = files.read(files.resolve(str(git)), _MAX_BYTES).strip()
         git = repository / text.removeprefix("gitdir:").strip()
-    for place in _places(git):
-        if files.root_of(place.resolve()) is None:
+    for directory in _object_directories(git):
+        if files.root_of(directory.resolve()) is None:
             raise UsageError(
                 "the repository keeps its objects outside the roots; start the server with "
-                f"{place} as a --root too"
+                f"{directory} as a --root too"
             )
 
 
 def environment(roots: Iterable[Path]) -> dict[str, str]:
-    """For git: it does not look for a repository above a root."""
+    """Return variables with which git looks for no repository above a root."""
     return {"GIT_CEILING_DIRECTORIES": os.pathsep.join(str(root.parent) for root in roots)}
 
 
-def _places(git: Path) -> list[Path]:
-    places = [git, *_named(git / "commondir", git)]
-    for base in list(places):
+def _object_directories(git: Path) -> list[Path]:
+    directories = [git, *_named(git / "commondir", git)]
+    for base in list(directories):
         objects = base / "objects"
-        places += [objects, *_named(objects / "info" / "alternates", objects)]
-    return places
+        directories += [objects, *_named(objects / "info" / "alternates", objects)]
+    return directories
 
 
 def _named(path: Path, base: Path) -> list[Path]:
-    """The directories that the lines of a file name."""
+    """Return the directories that the lines of a file name."""
     try:
-        lines = path.read_bytes()[:_LONGEST].decode("utf-8", "replace").splitlines()
+        lines = path.read_bytes()[:_MAX_BYTES].decode("utf-8", "replace").splitlines()
     except OSError:
         return []
     return [base / line.strip() for line in lines if line.strip() and not line.startswith("#")]

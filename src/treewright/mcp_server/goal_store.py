@@ -1,7 +1,7 @@
-"""Goals that were handed out, by name: where they came from, and their state in a session.
+"""The goals that answers have named, with their proof states.
 
-A state lives as long as its session. When that is gone, it is made again from where it came: the
-text and its `sorry`, or the statement, and the tactics since. The oldest are forgotten.
+A state lives as long as its Lean session. After that, it is made again from its origin: the text
+and its `sorry`, or the statement, and the tactics since. The oldest goals are dropped.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.interface import LeanSession
 from treewright.mcp_server.warm_lean import WarmLean
 
-MOST_GOALS = 1_000
-MOST_BYTES = 32 << 20
+MAX_GOALS = 1_000
+MAX_BYTES = 32 << 20
 Making = Callable[[LeanSession], ProofState]
 
 
 @dataclass(slots=True, eq=False)
 class KeptGoal:
-    """`make` makes its state in a session; `weight` is what it keeps in memory."""
+    """A named goal. `make` makes its state in a session; `weight` is its size in bytes."""
 
     name: str
     lean: WarmLean
@@ -34,14 +34,14 @@ class KeptGoal:
     weight: int = 0
 
     def in_session(self, session: HostSession) -> ProofState:
-        """Its state there, made again if it was in another one."""
+        """Return the state in a session; it is made again if it was in another session."""
         if session is not self.session:
             self.session, self.state = session, self.make(session)
         return self.state
 
 
-class Goals:
-    """May be used by several threads."""
+class GoalStore:
+    """The named goals of a server. Several threads may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,9 +63,7 @@ class Goals:
             goal = KeptGoal(f"g{self._last}", lean, make, session, state, weight)
             self._kept[goal.name] = goal
             self._bytes += weight
-            while len(self._kept) > MOST_GOALS or (
-                self._bytes > MOST_BYTES and len(self._kept) > 1
-            ):
+            while len(self._kept) > MAX_GOALS or (self._bytes > MAX_BYTES and len(self._kept) > 1):
                 _, oldest = self._kept.popitem(last=False)
                 self._bytes -= oldest.weight
                 self._freed.append(oldest)
@@ -75,12 +73,14 @@ class Goals:
         with self._lock:
             goal = self._kept.get(name)
             if goal is None:
-                raise UsageError(f"there is no goal {name!r} (any more); ask lean_goals for it")
+                raise UsageError(
+                    f"there is no goal {name!r}, or it was dropped; call lean_goals again"
+                )
             self._kept.move_to_end(name)
             return goal
 
     def take_freed(self, session: HostSession) -> list[ProofState]:
-        """States of a session that nobody can name any more."""
+        """Return the states of a session with goals that were dropped."""
         with self._lock:
             mine = [goal.state for goal in self._freed if goal.session is session]
             self._freed = [

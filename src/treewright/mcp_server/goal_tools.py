@@ -1,4 +1,4 @@
-"""Tools for goals: those of a text, and tactics tried on one of them."""
+"""Tools for goals: `lean_goals` lists the goals of a text, `lean_try` tries tactics on one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ from treewright.mcp_server.warm_lean import WarmLean
 
 
 class OpenGoal(Answer, frozen=True):
-    """`goal` names it for lean_try; `text` is what Lean shows. Lines and columns count from 1."""
+    """A goal. `goal` is its name for lean_try; `text` is its display by Lean.
+
+    Lines and columns count from 1.
+    """
 
     goal: str
     text: str
@@ -45,16 +48,26 @@ class GoalsArguments(Arguments, frozen=True):
     text: Text = ""
     project: PathText = ""
     line: Annotated[
-        int, msgspec.Meta(ge=0, description="Show the goals before what stands in this line.")
+        int,
+        msgspec.Meta(
+            ge=0,
+            description="Line, from 1: return the goals at this line instead of those at each "
+            "sorry.",
+        ),
     ] = 0
-    column: Annotated[int, msgspec.Meta(ge=0)] = 0
+    column: Annotated[
+        int, msgspec.Meta(ge=0, description="Column in `line`, from 1; 0 means the line's start.")
+    ] = 0
     seconds: Seconds = 60.0
     limit: Limit = 20
     offset: Offset = 0
 
 
 class Goals(PagedAnswer, frozen=True):
-    """Every `sorry`, or the place that was asked for. `closed`: there is no goal left there."""
+    """The goals at each `sorry`, or at the given line.
+
+    `closed` means that no goal is left there.
+    """
 
     goals: list[OpenGoal]
     total: int
@@ -81,12 +94,12 @@ def goals(server: ServerState, given: GoalsArguments, call: Call) -> Goals:
             for state in sorry.states
         ]
         if at is not None and not found:
-            return _nothing(text, at, result)
+            return _without_goal(text, at, result)
         shown, rest = page(found, given.offset, given.limit)
         weight = len(text)
         listed = []
         for number, (sorry, state) in enumerate(shown, start=given.offset):
-            make = _again(text, at, number, given.seconds)
+            make = _remake(text, at, number, given.seconds)
             kept = server.goals.keep(source.lean, make, session, state, weight)
             weight = 0
             shown_as = clipped(state.pretty), sorry.line, sorry.column + 1
@@ -100,8 +113,8 @@ def goals(server: ServerState, given: GoalsArguments, call: Call) -> Goals:
     return answer
 
 
-def _nothing(text: str, at: int, result: CheckResult) -> Goals:
-    """No goal at a place: there is none left, or Lean did not come there."""
+def _without_goal(text: str, at: int, result: CheckResult) -> Goals:
+    """Return the answer for a line without a goal; an error if Lean did not reach the line."""
     line = text.encode()[:at].count(b"\n") + 1
     here = [error for error in result.errors if error.line == line]
     if any("no goals" in error.text.lower() for error in here):
@@ -112,8 +125,8 @@ def _nothing(text: str, at: int, result: CheckResult) -> Goals:
     )
 
 
-def _again(text: str, at: int | None, number: int, seconds: float) -> Making:
-    """How the state of the n-th goal of a text is made in another session."""
+def _remake(text: str, at: int | None, number: int, seconds: float) -> Making:
+    """Return a function that makes the state of the n-th goal of a text in another session."""
 
     def make(session: LeanSession) -> ProofState:
         result = answered(session.check(text, sorries=True, timeout=seconds))
@@ -124,7 +137,7 @@ def _again(text: str, at: int | None, number: int, seconds: float) -> Making:
             for state in sorry.states
         ]
         if number >= len(states):
-            raise Fault("the goal could not be made again in another Lean; ask lean_goals again")
+            raise Fault("the goal could not be made again in a new Lean; call lean_goals again")
         session.free([*states[:number], *states[number + 1 :]])
         return states[number]
 
@@ -137,21 +150,31 @@ def _again(text: str, at: int | None, number: int, seconds: float) -> Making:
 class TryArguments(Arguments, frozen=True):
     tactics: Annotated[
         list[Annotated[str, msgspec.Meta(max_length=20_000)]],
-        msgspec.Meta(min_length=1, max_length=64, description="Each is tried on the same goal."),
+        msgspec.Meta(
+            min_length=1, max_length=64, description="Tactics. Each is tried on the same goal."
+        ),
     ]
     goal: Annotated[
-        str, msgspec.Meta(max_length=40, description="A goal of lean_goals or lean_try.")
+        str, msgspec.Meta(max_length=40, description="Name of a goal from lean_goals or lean_try.")
     ] = ""
     statement: Annotated[
-        str, msgspec.Meta(max_length=100_000, description="A proposition, instead of a goal.")
+        str,
+        msgspec.Meta(
+            max_length=100_000, description="Proposition to try the tactics on, instead of a goal."
+        ),
     ] = ""
-    seconds: Annotated[float, msgspec.Meta(gt=0, le=600, description="For each tactic.")] = 5.0
+    seconds: Annotated[
+        float, msgspec.Meta(gt=0, le=600, description="Most seconds for each tactic.")
+    ] = 5.0
 
 
 class Tried(Answer, frozen=True):
-    """`closes`: no goal is left, which the kernel has not seen yet; `goals`: those of `text` are
-    left, and `goal` names them; `sorry`: closed, but with a hole; `fails`: Lean refused;
-    `timed_out`: nothing is known of this tactic."""
+    """The outcome of a tactic.
+
+    `closes`: no goal is left; the kernel has not checked the proof yet. `goals`: the goals in
+    `text` are left, and `goal` is their name. `sorry`: no goal is left, but the proof has a sorry.
+    `fails`: Lean refused the tactic. `timed_out`: the outcome is unknown.
+    """
 
     tactic: str
     status: Literal["closes", "goals", "sorry", "fails", "timed_out"]
@@ -195,7 +218,7 @@ def _statement(
     def make(session: LeanSession) -> ProofState:
         found = session.start(f"({statement}\n : Prop)")
         if isinstance(found, TacticError):
-            raise UsageError(f"Lean does not take the statement: {clipped(found.message, 1000)}")
+            raise UsageError(f"Lean refuses the statement: {clipped(found.message, 1000)}")
         return _state(found)
 
     return lambda session: server.goals.keep(lean, make, session, make(session), len(statement))
@@ -205,7 +228,9 @@ def _state(result: StepResult) -> ProofState:
     if isinstance(result, ProofState):
         return result
     if isinstance(result, TacticError):
-        raise Fault(f"Lean refused what it had taken before: {clipped(result.message, 500)}")
+        raise Fault(
+            f"Lean refused a tactic that it had accepted before: {clipped(result.message, 500)}"
+        )
     raise fault(result)
 
 
@@ -244,8 +269,9 @@ def _free(server: ServerState, session: HostSession) -> None:
 TOOLS = (
     Tool(
         "lean_goals",
-        "Open goals at every sorry of a Lean file or text, or before what stands at `line` (and "
-        "`column`). Each gets a name to be used with lean_try.",
+        "List the open goals of a Lean file or text: at each sorry, or at `line` and `column` "
+        "(from 1). `seconds` limits Lean. Returns each goal with a name for lean_try, its "
+        "position and text.",
         GoalsArguments,
         Goals,
         goals,
@@ -253,8 +279,9 @@ TOOLS = (
     ),
     Tool(
         "lean_try",
-        "Try several tactics, each on the same goal (of lean_goals or an earlier lean_try) or on a "
-        "statement. Says for each whether it closes the goal, what it leaves, or why it fails.",
+        "Try several tactics on the same goal (from lean_goals or an earlier lean_try) or on a "
+        "statement, each for at most `seconds`. Returns for each tactic whether it closes the "
+        "goal, the goals that are left (with a name for lean_try), or Lean's error.",
         TryArguments,
         Tries,
         try_tactics,

@@ -1,4 +1,4 @@
-"""The tool that finds declarations which may help with a goal."""
+"""The tool `lean_premises`, which finds declarations that may help with a goal."""
 
 from __future__ import annotations
 
@@ -15,14 +15,22 @@ from treewright.mcp_server.tool import Answer, Arguments, Tool
 
 class PremisesArguments(Arguments, frozen=True):
     query: Annotated[
-        str, msgspec.Meta(max_length=20_000, description="A goal, a statement, a name or words.")
+        str, msgspec.Meta(max_length=20_000, description="Goal, statement, name or plain words.")
     ]
-    count: Annotated[int, msgspec.Meta(ge=1, le=100)] = 10
+    count: Annotated[
+        int, msgspec.Meta(ge=1, le=100, description="Most declarations to return.")
+    ] = 10
     by: Annotated[
         Literal["words", "meaning"],
-        msgspec.Meta(description="`meaning` needs treewright[premises] and an index with it."),
+        msgspec.Meta(
+            description="Ranking. `meaning` needs treewright[premises] and an index with "
+            "embeddings."
+        ),
     ] = "words"
-    imports: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1, max_length=20)] = ("Init",)
+    imports: Annotated[
+        tuple[Name, ...],
+        msgspec.Meta(min_length=1, max_length=20, description="Modules to search."),
+    ] = ("Init",)
 
 
 class Found(Answer, frozen=True):
@@ -56,8 +64,9 @@ def search(server: ServerState, given: PremisesArguments, call: Call) -> Premise
 TOOLS = (
     Tool(
         "lean_premises",
-        "Declarations of Lean's library that may help with a goal, best first. The index is "
-        "made by the first call, in seconds; `treewright premises build` adds meaning.",
+        "Find declarations of Lean's library that may help with a goal. Returns at most `count`, "
+        "the best first, each with name, type, module and score. The first call builds the index "
+        "in some seconds; `treewright premises build` adds embeddings.",
         PremisesArguments,
         Premises,
         search,

@@ -1,4 +1,4 @@
-"""Tools for proofs: search for one within a budget, and check one against its original."""
+"""Tools for proofs: `lean_prove` searches for one, `lean_verify` checks one."""
 
 from __future__ import annotations
 
@@ -32,32 +32,38 @@ from treewright.proving.settings import (
 )
 from treewright.proving.tactics.factory import add_library_index
 
-_LONGEST_PATCH = 20_000
+_MAX_PATCH = 20_000
 Axioms = Annotated[
     tuple[Name, ...],
-    msgspec.Meta(max_length=50, description="Allowed besides Lean's own three."),
+    msgspec.Meta(max_length=50, description="Axioms that are allowed in addition to Lean's three."),
 ]
 
 # -- prove ----------------------------------------------------------------------------------
 
 
 class ProveArguments(Arguments, frozen=True):
-    statement: Annotated[str, msgspec.Meta(max_length=100_000)] = ""
+    statement: Annotated[
+        str, msgspec.Meta(max_length=100_000, description="Proposition to prove, or use `path`.")
+    ] = ""
     path: PathText = ""
     declaration: Annotated[
-        str, msgspec.Meta(max_length=1_000, description="Only this one of the file.")
+        str, msgspec.Meta(max_length=1_000, description="Prove only this declaration of the file.")
     ] = ""
     seconds: Seconds = 60.0
-    simulations: Annotated[int, msgspec.Meta(ge=1, le=100_000)] = 200
+    simulations: Annotated[
+        int, msgspec.Meta(ge=1, le=100_000, description="Most simulations for each goal.")
+    ] = 200
     tactics: Annotated[
         tuple[Annotated[str, msgspec.Meta(max_length=2_000)], ...],
-        msgspec.Meta(max_length=200, description="To be tried first."),
+        msgspec.Meta(max_length=200, description="Tactics to try first."),
     ] = ()
-    refute: bool = True
+    refute: Annotated[
+        bool, msgspec.Meta(description="Also search for a proof of the negation.")
+    ] = True
 
 
-class GoalCame(Answer, frozen=True):
-    """`proved` has passed the replay check; `false` means that its negation has."""
+class GoalOutcome(Answer, frozen=True):
+    """The outcome of a goal. `proved`: the judge accepted a proof; `false`: one of the negation."""
 
     name: str
     status: str
@@ -66,13 +72,16 @@ class GoalCame(Answer, frozen=True):
 
 
 class Proofs(Answer, frozen=True):
-    """`complete`: the budget sufficed for a verdict on every goal. `patch` puts the proofs into
-    the file; all of it is below `run`, as is the certificate."""
+    """The result of a search.
+
+    `complete` means that every goal has a verdict. `patch` adds the proofs to the file. `run` is
+    the directory of the run, with the certificate.
+    """
 
     proved: int
     total: int
     complete: bool
-    goals: list[GoalCame]
+    goals: list[GoalOutcome]
     run: str
     patch: str = ""
 
@@ -85,7 +94,7 @@ def prove(server: ServerState, given: ProveArguments, call: Call) -> Proofs:
         refute=given.refute,
         sources=SourceSettings(tactics="\n".join(given.tactics) or None, known=True),
     )
-    server.files.place_to_write(root, layout.RUNS)
+    server.files.resolve_target(root, layout.RUNS)
     with lean.proving(call) as (processes, new_session):
         settings = add_library_index(settings, processes.host)
         deadline = time.monotonic() + given.seconds  # Lean has started
@@ -98,7 +107,7 @@ def prove(server: ServerState, given: ProveArguments, call: Call) -> Proofs:
             stop_asked=lambda: call.stop.is_set() or time.monotonic() > deadline,
             session=processes.kept_session(),
         )
-        # Another server may begin a run in the same second.
+        # Another server may start a run in the same second.
         run_id = f"{new_run_id(root / layout.RUNS)}_{secrets.token_hex(3)}"
         result = proving.prove(target, settings, run_id)
     call.raise_if_stopped()
@@ -138,15 +147,15 @@ def _proofs(server: ServerState, target: Target, result: RunResult) -> Proofs:
     if isinstance(target, FileTarget) and result.proved_file is not None:
         after = server.files.read(server.files.resolve(result.proved_file))
         name = server.files.shown(server.files.resolve(target.path))
-        patch = clipped(patch_of(name, target.source, after), _LONGEST_PATCH)
+        patch = clipped(patch_of(name, target.source, after), _MAX_PATCH)
     goals = [
-        GoalCame(clipped(g.name, 200), g.status, clipped(g.proof), clipped(g.detail, 500))
+        GoalOutcome(clipped(g.name, 200), g.status, clipped(g.proof), clipped(g.detail, 500))
         for g in result.goals[:200]
     ]
     if not result.complete and len(goals) < result.total:
-        goals.append(GoalCame("", "not decided", detail="the budget was used up"))
-    where = server.files.shown(server.files.resolve(result.directory))
-    return Proofs(result.proved, result.total, result.complete, goals, where, patch)
+        goals.append(GoalOutcome("", "not decided", detail="the budget was used up"))
+    directory = server.files.shown(server.files.resolve(result.directory))
+    return Proofs(result.proved, result.total, result.complete, goals, directory, patch)
 
 
 # -- verify ---------------------------------------------------------------------------------
@@ -159,15 +168,22 @@ class VerifyArguments(Arguments, frozen=True):
     candidate_path: PathText = ""
     targets: Annotated[
         tuple[Name, ...],
-        msgspec.Meta(max_length=200, description="Declarations; all that rest on sorry if none."),
+        msgspec.Meta(
+            max_length=200,
+            description="Declarations that must be proved; if empty, all that rest on sorry.",
+        ),
     ] = ()
     axioms: Axioms = ()
     seconds: Seconds = 120.0
 
 
 class Verified(Answer, frozen=True):
-    """`proved`: every target is proved, says what it said, and rests on nothing that is not
-    allowed; the certificate is there then. Else `reason` and `detail` say why not."""
+    """The verdict.
+
+    `proved`: every target is proved, has its statement, and rests on allowed axioms.
+
+    A proved result has the certificate; otherwise `reason` and `detail` explain the refusal.
+    """
 
     proved: bool
     reason: str
@@ -200,9 +216,11 @@ def verify(server: ServerState, given: VerifyArguments, call: Call) -> Verified:
 TOOLS = (
     Tool(
         "lean_prove",
-        "Search for a proof of a statement, or of the sorries of a file (or of one declaration in "
-        "it), for so many seconds. What is called proved has been replayed in a fresh Lean. The "
-        "search is kept as a run below .treewright; the file itself is not changed.",
+        "Search for a proof of a statement, or of the sorries of a file (or of one "
+        "`declaration`), for "
+        "at most `seconds`. Returns the status and proof of each goal, and a patch. `proved` means "
+        "that the judge accepted the proof in a separate Lean. The search is stored as a run below "
+        ".treewright; the file is not changed.",
         ProveArguments,
         Proofs,
         prove,
@@ -211,8 +229,9 @@ TOOLS = (
     ),
     Tool(
         "lean_verify",
-        "Does a candidate prove what an original leaves open with sorry? Decided by a Lean that "
-        "has read neither text; gives a certificate. Each is a text or a path.",
+        "Check whether a candidate proves the sorries of an original, for at most `seconds` per "
+        "text. Each is a text or a path. The judge is a Lean that has read neither text. Returns "
+        "whether it is proved, the reason if not, and a certificate.",
         VerifyArguments,
         Verified,
         verify,

@@ -20,12 +20,12 @@ from treewright.tree.records.model import Evaluation, Manifest
 
 _NO_RUNS = {"bank": "the ledger of a portfolio", "experiment": "an experiment"}
 RunName = Annotated[
-    str, msgspec.Meta(max_length=300, description="A run's id, or its `run` from tree_runs.")
+    str, msgspec.Meta(max_length=300, description="Id of a run, or its `run` from tree_runs.")
 ]
 
 
 def find(server: ServerState, name: str, kind: str = "tree") -> RunRef:
-    """A run by its key or, if only one has it, its id."""
+    """Return a run by its key, or by its id if only one run has the id."""
     if "/" in name:
         found = server.runs.find_key(name)
         matching = [found] if found is not None and kind in ("", found.kind) else []
@@ -36,15 +36,13 @@ def find(server: ServerState, name: str, kind: str = "tree") -> RunRef:
         keys = ", ".join(run.key for run in matching)
         raise UsageError(f"there are several runs {name!r}: {keys}")
     if not matching:
-        raise UsageError(
-            f"there is no {kind or 'such'} run {name!r}; tree_runs lists those there are"
-        )
-    _require_plain(server, matching[0])
+        raise UsageError(f"there is no {kind or 'such'} run {name!r}; tree_runs lists the runs")
+    _require_confined(server, matching[0])
     return matching[0]
 
 
-def _require_plain(server: ServerState, run: RunRef) -> None:
-    """Refuses a run with something in it that leads out of the roots."""
+def _require_confined(server: ServerState, run: RunRef) -> None:
+    """Raise `UsageError` if a link in the run leads out of the roots."""
     for entry in run.path.iterdir() if run.path.is_dir() else ():
         if entry.is_symlink() and server.files.root_of(entry.resolve()) is None:
             raise UsageError(f"{entry.name!r} of the run {run.run_id!r} leads out of the roots")
@@ -59,7 +57,7 @@ class RunsArguments(Arguments, frozen=True):
 
 
 class RunLine(Answer, frozen=True):
-    """`state` is running, stalled, paused, stopped or damaged."""
+    """One run. `state` is running, stalled, paused, stopped or damaged."""
 
     run: str
     kind: str
@@ -82,7 +80,7 @@ def runs(server: ServerState, given: RunsArguments, call: Call) -> Runs:
 
 def _line(server: ServerState, run: RunRef) -> RunLine:
     try:
-        _require_plain(server, run)
+        _require_confined(server, run)
     except UsageError as error:
         return RunLine(run.key, run.kind, "damaged", clipped(str(error), 300))
     return _line_of(run, _summary(server, run))
@@ -107,7 +105,7 @@ class StatusArguments(Arguments, frozen=True):
 
 
 class Best(Answer, frozen=True):
-    """The best node; its score and gain are relative to the root."""
+    """The best node. Score and gain are relative to the root."""
 
     node: str
     score: float | None = None
@@ -132,8 +130,8 @@ class Status(RunLine, frozen=True):
 
 def status(server: ServerState, given: StatusArguments, call: Call) -> Status:
     run = find(server, given.run, "")
-    if what := _NO_RUNS.get(run.kind):
-        raise UsageError(f"that is {what}, and no run; tree_runs lists those there are")
+    if other := _NO_RUNS.get(run.kind):
+        raise UsageError(f"that is {other}, and no run; tree_runs lists the runs")
     found = _summary(server, run)
     progress = found.get("progress", {})
     best = found.get("best")
@@ -169,7 +167,7 @@ class TreeArguments(Arguments, frozen=True):
 
 
 class Row(Answer, frozen=True):
-    """A promoted commit (`fate` is empty), or an evaluation with what became of it."""
+    """A promoted commit (`fate` is empty), or an evaluation with its fate."""
 
     id: str
     depth: int
@@ -202,15 +200,17 @@ def tree(server: ServerState, given: TreeArguments, call: Call) -> Rows:
     return Rows(rows, len(found), **rest)
 
 
-def known(manifest: Manifest | None) -> Manifest:
+def require_manifest(manifest: Manifest | None) -> Manifest:
     if manifest is None:
-        raise UsageError("the run has no first record yet, or its journal is damaged")
+        raise UsageError(
+            "the run has no first record yet, or its journal is damaged; try again later"
+        )
     return manifest
 
 
-LONGEST_DIFF = 8_000
+MAX_DIFF = 8_000
 Item = Annotated[
-    str, msgspec.Meta(max_length=64, description="A node (n0003) or an evaluation (e000007).")
+    str, msgspec.Meta(max_length=64, description="Node (n0003) or evaluation (e000007).")
 ]
 
 
@@ -220,7 +220,7 @@ class WhyArguments(Arguments, frozen=True):
 
 
 class Why(Answer, frozen=True):
-    """What became of an evaluation, or led to a node, in sentences."""
+    """The decision about an evaluation, or the one that led to a node, in sentences."""
 
     id: str
     title: str
@@ -233,9 +233,9 @@ class Why(Answer, frozen=True):
 def why(server: ServerState, given: WhyArguments, call: Call) -> Why:
     run = find(server, given.run)
     with server.trees.manifest(run) as manifest:
-        found = tree_detail.describe_item(run.path, known(manifest), given.item)
+        found = tree_detail.describe_item(run.path, require_manifest(manifest), given.item)
     if found is None:
-        raise UsageError(f"the run has no {given.item!r}; tree_show lists what it has")
+        raise UsageError(f"the run has no {given.item!r}; tree_show lists its items")
     idea = found.get("idea", {})
     return Why(
         given.item,
@@ -250,14 +250,14 @@ def why(server: ServerState, given: WhyArguments, call: Call) -> Why:
 class DiffArguments(Arguments, frozen=True):
     run: RunName
     item: Annotated[
-        str, msgspec.Meta(max_length=64, description="A node or evaluation; the best if empty.")
+        str, msgspec.Meta(max_length=64, description="Node or evaluation; the best node if empty.")
     ] = ""
     against: Literal["root", "parent"] = "root"
     offset: Offset = 0
 
 
 class Diff(PagedAnswer, frozen=True):
-    """A piece of a unified diff, counted in characters."""
+    """A piece of a unified diff. Offsets count characters."""
 
     item: str
     commit: str
@@ -267,16 +267,16 @@ class Diff(PagedAnswer, frozen=True):
 def diff(server: ServerState, given: DiffArguments, call: Call) -> Diff:
     run = find(server, given.run)
     with server.trees.manifest(run) as manifest:
-        there = known(manifest)
+        there = require_manifest(manifest)
         item = given.item or best_node(there).node_id
         commits = tree_detail.find_commits(there, item)
     if commits is None:
-        raise UsageError(f"the run has no commit for {item!r}; tree_show lists what it has")
+        raise UsageError(f"the run has no commit for {item!r}; tree_show lists its items")
     require_confined(run.project, server.files)
     found = diffs.diff_commits(run.project, commits[given.against], commits["own"])
     if found.problem:
         raise UsageError(f"no diff of {item}: {found.problem}")
-    piece = found.text[given.offset : given.offset + LONGEST_DIFF]
+    piece = found.text[given.offset : given.offset + MAX_DIFF]
     rest = rest_of(len(found.text), given.offset, len(piece))
     return Diff(item, commits["own"], piece, **rest)
 
@@ -291,7 +291,7 @@ class IdeasArguments(Arguments, frozen=True):
 
 
 class Idea(Answer, frozen=True):
-    """An idea that was tried, and what came of it; scores are relative to the root."""
+    """An idea that was tried, with its fate. The score is relative to the root."""
 
     evaluation: str
     on: str
@@ -302,7 +302,7 @@ class Idea(Answer, frozen=True):
 
 
 class Ideas(PagedAnswer, frozen=True):
-    """The best first, then those without a score."""
+    """The ideas: the best first, those without a score last."""
 
     ideas: list[Idea]
     total: int
@@ -311,7 +311,7 @@ class Ideas(PagedAnswer, frozen=True):
 def ideas(server: ServerState, given: IdeasArguments, call: Call) -> Ideas:
     run = find(server, given.run)
     with server.trees.manifest(run) as manifest:
-        there = known(manifest)
+        there = require_manifest(manifest)
         tried = sorted(
             (each for each in there.evaluations.values() if each.status != "pending"),
             key=lambda each: (-_score(each), each.eval_id),
@@ -338,16 +338,52 @@ def _score(evaluation: Evaluation) -> float:
 
 
 TOOLS = (
-    Tool("tree_runs", "The searches below the roots: over commits (tree) and for proofs (proof).",
-         RunsArguments, Runs, runs),
-    Tool("tree_status", "How a run stands: state, progress, best node with its gain, changes.",
-         StatusArguments, Status, status),
-    Tool("tree_show", "The nodes of a search over commits, or its evaluations, as rows.",
-         TreeArguments, Rows, tree),
-    Tool("tree_why", "Why a candidate was rejected or promoted, with its idea.",
-         WhyArguments, Why, why),
-    Tool("tree_diff", "What the best node (or another item) changed, as a unified diff.",
-         DiffArguments, Diff, diff),
-    Tool("tree_ideas", "Which ideas were tried and what came of each, the best first.",
-         IdeasArguments, Ideas, ideas),
-)  # fmt: skip
+    Tool(
+        "tree_runs",
+        "List the searches below the roots: over commits (tree) and for proofs (proof). Returns "
+        "name, kind, state and progress of each.",
+        RunsArguments,
+        Runs,
+        runs,
+    ),
+    Tool(
+        "tree_status",
+        "Show the status of one run. Returns state, progress, best node with its gain, and the "
+        "user's changes.",
+        StatusArguments,
+        Status,
+        status,
+    ),
+    Tool(
+        "tree_show",
+        "List the nodes or the evaluations (`show`) of a search over commits. Returns a row with "
+        "title, fate, score and gain for each.",
+        TreeArguments,
+        Rows,
+        tree,
+    ),
+    Tool(
+        "tree_why",
+        "Explain why a candidate (`item`) was rejected or promoted. Returns sentences, its idea "
+        "and its logs.",
+        WhyArguments,
+        Why,
+        why,
+    ),
+    Tool(
+        "tree_diff",
+        "Show the change of the best node, or of `item`, against its parent or the root. "
+        "Returns a unified diff in pieces of 8,000 characters.",
+        DiffArguments,
+        Diff,
+        diff,
+    ),
+    Tool(
+        "tree_ideas",
+        "List the ideas that a run has tried, the best first. Returns title, fate, reason and "
+        "score of each.",
+        IdeasArguments,
+        Ideas,
+        ideas,
+    ),
+)

@@ -1,4 +1,4 @@
-"""What the tools of one server share: the roots, Lean places kept warm, goals, open runs."""
+"""The state that all calls of a server share: roots, warm Leans, named goals, open runs."""
 
 from __future__ import annotations
 
@@ -23,19 +23,25 @@ from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import module_name
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.confinement import Confinement
-from treewright.mcp_server.goal_store import Goals
+from treewright.mcp_server.goal_store import GoalStore
 from treewright.mcp_server.warm_lean import WarmLean
 from treewright.premises.index import PremiseIndex
 from treewright.premises.index_builder import default_path
 from treewright.premises.library import ensure_index
 
 MAX_WARM_LEANS = 3
-"""So many keep their processes; goals may still refer to the others, which begin anew then."""
+"""Most Leans with running processes. Goals may refer to the others, which restart on demand."""
 IDLE_SECONDS = 900.0
 
 
 class ServerState:
-    """`lean` is what `--lean` says; `most_seconds` the longest that a call may ask for."""
+    """The state of one server.
+
+    Args:
+        lean: The value of `--lean`.
+        most_seconds: The longest time limit that a call may ask for.
+        installing: Told about the installation of the bundled Lean.
+    """
 
     def __init__(
         self,
@@ -49,7 +55,7 @@ class ServerState:
     ) -> None:
         self.files = Confinement(roots)
         self.most_seconds = most_seconds
-        self.goals = Goals()
+        self.goals = GoalStore()
         self._lean = lean
         self._sandbox = sandbox
         self._announce = announce
@@ -62,7 +68,7 @@ class ServerState:
     # -- Lean -----------------------------------------------------------------------------
 
     def lean_for(self, start: Path) -> WarmLean:
-        """The Lean for a file or directory: one for each Lake project, one for all the rest."""
+        """Return the Lean for a path: one for each Lake project, and one for all other paths."""
         lake = self.lake_root(start)
         if lake is None and self._lean == "native" and (outside := find_root(start)) is not None:
             raise UsageError(
@@ -72,25 +78,25 @@ class ServerState:
         return self._warm_lean(lake)
 
     def lean_without_project(self) -> WarmLean:
-        """The Lean for what needs no project."""
+        """Return the Lean for texts that need no project."""
         return self._warm_lean(None)
 
     def _warm_lean(self, lake: Path | None) -> WarmLean:
         with self._lock:
             lean = self._leans.get(lake)
             if lean is None:
-                lean = self._leans[lake] = WarmLean(lambda: self._opened(lake))
+                lean = self._leans[lake] = WarmLean(lambda: self._open_lean(lake))
             others = [each for each in self._leans.values() if each is not lean]
             for unused in sorted(others, key=lambda each: -each.used)[MAX_WARM_LEANS - 1 :]:
                 unused.close_if_idle()
             return lean
 
     def lake_root(self, start: Path) -> Path | None:
-        """The Lake project around a place, as far as it is inside a root."""
+        """Return the Lake project around a path, or None if it is outside the roots."""
         found = find_root(start)
         return found if found is not None and self.files.root_of(found) is not None else None
 
-    def _opened(self, lake: Path | None) -> tuple[Host, Project | None]:
+    def _open_lean(self, lake: Path | None) -> tuple[Host, Project | None]:
         choice = self._choice(lake)
         self._announce(f"Lean backend: {choice}")
         host = open_host(choice, self._installing)
@@ -122,7 +128,7 @@ class ServerState:
         return Choice("wasm", "outside of any Lake project of the roots")
 
     def tidy(self, idle: float = IDLE_SECONDS) -> None:
-        """Ends the processes that nobody has needed for a while."""
+        """End the processes that were idle for this many seconds."""
         with self._lock:
             leans = list(self._leans.values())
         for lean in leans:
@@ -138,9 +144,11 @@ class ServerState:
 
     @contextlib.contextmanager
     def premises(self, imports: Sequence[str], call: Call) -> Iterator[PremiseIndex]:
-        """The index of the bundled Lean for some imports, in the user's cache: made if it is not
-        there, and kept open until it is made anew or another one is asked for. One call has it at
-        a time, so that nobody closes it for another."""
+        """Yield the premise index of the bundled Lean for some imports; it is built if missing.
+
+        The index stays open until it is rebuilt or another index is needed. Only one call uses it
+        at a time, so that no call closes it for another.
+        """
         names = [module_name(name) for name in imports]
         path = default_path(names)
         with call.hold(self._indexing, "the premise index"):

@@ -24,34 +24,33 @@ from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
 from treewright.mcp_server.warm_lean import WarmLean
 from treewright.orchestrator.goals.project import sorry_records
 
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400, description="Time for Lean.")]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400, description="Most seconds for Lean.")]
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A text of Lean, where it is from, and the Lean for it."""
+    """A Lean text, and the Lean for it."""
 
     text: str
     lean: WarmLean
 
 
 def read_source(server: ServerState, path: str, text: str, project: str = "") -> Source:
-    """Either a file, or a text that may import what the project at `project` has."""
+    """Return the text of a file, or a given text with the Lean of the project at `project`."""
     if bool(path) == bool(text):
         raise UsageError("give one of `path` and `text`")
     if path:
         if project:
-            raise UsageError("`project` goes with `text`; a file has its own")
+            raise UsageError(
+                "`project` goes with `text`; the project of a file is found by its path"
+            )
         file = server.files.resolve(path)
         return Source(server.files.read(file), server.lean_for(file))
     start = server.files.resolve(project) if project else server.files.first
     return Source(text, server.lean_for(start))
 
 
-# -- check ----------------------------------------------------------------------------------
-
-
 class Message(Answer, frozen=True):
-    """Lines and columns count from 1."""
+    """A message of Lean. Lines and columns count from 1."""
 
     severity: str
     line: int
@@ -69,7 +68,7 @@ class CheckArguments(Arguments, frozen=True):
 
 
 class Checked(PagedAnswer, frozen=True):
-    """`ok`: Lean took all of it, without an error and without `sorry`."""
+    """The result of a check. `ok` means that there is no error and no `sorry`."""
 
     ok: bool
     errors: int
@@ -101,8 +100,8 @@ class SorriesArguments(Arguments, frozen=True):
     offset: Offset = 0
 
 
-class OpenEnd(Answer, frozen=True):
-    """Lines and columns count from 1; difficulty from 0 to 1."""
+class SorryEntry(Answer, frozen=True):
+    """A sorry. Lines and columns count from 1; `difficulty` is a guess from 0 to 1."""
 
     file: str
     line: int
@@ -113,16 +112,16 @@ class OpenEnd(Answer, frozen=True):
 
 
 class Problem(Answer, frozen=True):
-    """A file that Lean could not read to its end: what it leaves open is not known."""
+    """A file that Lean could not read completely; it may have further sorries."""
 
     file: str
     error: str
 
 
 class Sorries(PagedAnswer, frozen=True):
-    """`complete`: every file was read, so there are no others."""
+    """The sorries. `complete` means that every file was read, so there are no others."""
 
-    sorries: list[OpenEnd]
+    sorries: list[SorryEntry]
     total: int
     files: int
     complete: bool
@@ -134,14 +133,14 @@ def sorries(server: ServerState, given: SorriesArguments, call: Call) -> Sorries
     files = server.files.lean_files(start)
     if not files:
         raise UsageError(f"there is no Lean file in {server.files.shown(start)!r}")
-    found: list[OpenEnd] = []
+    found: list[SorryEntry] = []
     problems: list[Problem] = []
     for number, path in enumerate(files):
         name = server.files.shown(path)
         call.raise_if_stopped()
         call.progress(number, len(files), name)
         try:
-            one = _file(server, path, given.seconds, call)
+            one = _extract_file(server, path, given.seconds, call)
         except UsageError as error:
             problems.append(Problem(name, str(error)))
             continue
@@ -150,7 +149,7 @@ def sorries(server: ServerState, given: SorriesArguments, call: Call) -> Sorries
         elif wrong := [each for each in one.diagnostics if each.severity == "error"]:
             problems.append(Problem(name, clipped(wrong[0].format(name), 500)))
         found += [
-            OpenEnd(
+            SorryEntry(
                 name, each.line, each.column, clipped(each.declaration, 200),
                 clipped(each.goal, 1000), round(each.difficulty, 2),
             )
@@ -159,7 +158,7 @@ def sorries(server: ServerState, given: SorriesArguments, call: Call) -> Sorries
     call.raise_if_stopped()
     if problems and not found and len(problems) == len(files):
         first = problems[0]
-        raise Fault(f"no file could be read by Lean; the first: {first.file}: {first.error}")
+        raise Fault(f"Lean could read no file; the first error: {first.file}: {first.error}")
     shown, rest = page(found, given.offset, given.limit)
     return Sorries(
         shown,
@@ -171,7 +170,7 @@ def sorries(server: ServerState, given: SorriesArguments, call: Call) -> Sorries
     )
 
 
-def _file(server: ServerState, path: Path, seconds: float, call: Call) -> FileSorries:
+def _extract_file(server: ServerState, path: Path, seconds: float, call: Call) -> FileSorries:
     text = server.files.read(path)
 
     def ask(session: HostSession) -> FileSorries:
@@ -186,8 +185,9 @@ def _file(server: ServerState, path: Path, seconds: float, call: Call) -> FileSo
 TOOLS = (
     Tool(
         "lean_check",
-        "Check a Lean 4 file, or a text, with a real Lean: errors, warnings, what rests on sorry. "
-        "An error result means that nothing is known, never that the text is fine.",
+        "Check a Lean 4 file (`path`) or a text (`text`) with Lean, for at most `seconds`. Returns "
+        "errors, warnings, and the declarations that rest on sorry. An error result means that the "
+        "check gave no answer; it never means that the text is correct.",
         CheckArguments,
         Checked,
         check,
@@ -195,8 +195,9 @@ TOOLS = (
     ),
     Tool(
         "lean_sorries",
-        "Every sorry of a Lean project, directory or file, found by Lean itself: place, "
-        "declaration, goal, difficulty. `problems` lists files that could not be read.",
+        "List every sorry of a Lean project, directory or file (`path`), as Lean finds it; "
+        "`seconds` limits each file. Returns position, declaration, goal and a difficulty from 0 "
+        "to 1. `problems` lists the files that Lean could not read.",
         SorriesArguments,
         Sorries,
         sorries,

@@ -1,8 +1,8 @@
-"""Messages on stdin and stdout: bounded lines in, whole lines out, nothing else on the wire.
+"""Messages on stdin and stdout, one per line.
 
-The SDK's own transport reads lines of any length and drops what is no message without a word.
-Here a line has a greatest length, and whoever sends nonsense is told so. Both ends have a thread
-of their own that no exit waits for. What other code prints goes to stderr.
+The SDK's transport reads lines of any length and drops invalid messages silently. This transport
+limits the length of a line and answers invalid messages with an error. Reading and writing have a
+daemon thread each. Other output of the process goes to stderr.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pydantic import ValidationError
 
 from treewright.kernel.text import jsontext
 
-LONGEST_LINE = 8 << 20
+MAX_LINE_BYTES = 8 << 20
 _CHUNK = 1 << 16
 Item = SessionMessage | Exception
 
 
 class Refused(Exception):
-    """A line that is no message; the error to answer with."""
+    """A line that is not a message, with the error to answer."""
 
     def __init__(self, code: int, message: str, request_id: str | int | None = None) -> None:
         super().__init__(message)
@@ -39,8 +39,12 @@ class Refused(Exception):
         )
 
 
-def parsed(line: bytes) -> SessionMessage:
-    """The message that a line is; raises Refused."""
+def parse(line: bytes) -> SessionMessage:
+    """Return the message in a line.
+
+    Raises:
+        Refused: The line is not a message.
+    """
     text = line.decode("utf-8", "replace")
     try:
         return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False))
@@ -55,8 +59,8 @@ def parsed(line: bytes) -> SessionMessage:
     raise Refused(mcp_types.INVALID_REQUEST, "that is not a JSON-RPC message", request_id)
 
 
-def lines(descriptor: int, longest: int = LONGEST_LINE) -> Iterator[bytes | None]:
-    """Line by line; None for one that is too long, of which nothing is kept."""
+def read_lines(descriptor: int, longest: int = MAX_LINE_BYTES) -> Iterator[bytes | None]:
+    """Yield the lines; None for a line that is too long."""
     held = bytearray()
     too_long = False
     while data := os.read(descriptor, _CHUNK):
@@ -79,7 +83,7 @@ def lines(descriptor: int, longest: int = LONGEST_LINE) -> Iterator[bytes | None
 
 @asynccontextmanager
 async def wire() -> AsyncIterator[tuple[anyio.abc.ObjectReceiveStream[Item], _Out]]:
-    """The two ends for the SDK's server. Meanwhile fd 0 is empty and fd 1 is stderr."""
+    """Yield the two streams for the SDK's server. Meanwhile fd 0 is empty and fd 1 is stderr."""
     source, sink = os.dup(0), os.dup(1)
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123
         os.dup2(nothing.fileno(), 0)
@@ -91,7 +95,7 @@ async def wire() -> AsyncIterator[tuple[anyio.abc.ObjectReceiveStream[Item], _Ou
 
     def read() -> None:
         try:
-            for line in lines(source):
+            for line in read_lines(source):
                 asyncio.run_coroutine_threadsafe(_received(line), loop).result()
             asyncio.run_coroutine_threadsafe(give.aclose(), loop).result()
         except (OSError, RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -102,9 +106,9 @@ async def wire() -> AsyncIterator[tuple[anyio.abc.ObjectReceiveStream[Item], _Ou
             if line is None:
                 raise Refused(
                     mcp_types.INVALID_REQUEST,
-                    f"a message may have {LONGEST_LINE >> 20} MiB, and this one was longer",
+                    f"a message may have {MAX_LINE_BYTES >> 20} MiB, and this one was longer",
                 )
-            await give.send(parsed(line))
+            await give.send(parse(line))
         except Refused as refused:
             await writer.write(refused.reply)
 
@@ -126,7 +130,7 @@ _Out = anyio.abc.ObjectSendStream[SessionMessage]
 
 
 class _Writer:
-    """Whole lines to a descriptor, in the order in which they came."""
+    """Writes whole lines to a descriptor, in order."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -135,7 +139,7 @@ class _Writer:
         threading.Thread(target=self._run, name="stdout", daemon=True).start()
 
     async def write(self, message: mcp_types.JSONRPCMessage) -> None:
-        """Returns when it is written; somebody who does not read makes the sender wait."""
+        """Write a message, and wait until it is written."""
         data = _line(message)
         done: asyncio.Future[None] = self._loop.create_future()
         self._lines.put((data, done))
@@ -149,7 +153,7 @@ class _Writer:
                 while view:
                     view = view[os.write(self._descriptor, view) :]
             except OSError:
-                pass  # nobody listens any more; the end of stdin will say so
+                pass  # the client has gone; the end of stdin follows
             try:
                 self._loop.call_soon_threadsafe(_finish, done)
             except RuntimeError:
@@ -157,7 +161,7 @@ class _Writer:
 
 
 def _line(message: mcp_types.JSONRPCMessage) -> bytes:
-    """What cannot be written (half of a surrogate pair, say) is an error, and not the end."""
+    """Return a message as a line, or an error message if it cannot be encoded."""
     try:
         return message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
     except ValueError:

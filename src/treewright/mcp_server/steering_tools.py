@@ -1,4 +1,4 @@
-"""The tools that change a run; there only if the server was started with `--allow-steering`."""
+"""The tools that change a run. They are offered only with `--allow-steering`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from treewright.mcp_server.answer_limits import clipped
 from treewright.mcp_server.call import Call
-from treewright.mcp_server.run_tools import RunName, find, known
+from treewright.mcp_server.run_tools import RunName, find, require_manifest
 from treewright.mcp_server.server_state import ServerState
 from treewright.mcp_server.tool import Answer, Arguments, Tool
 from treewright.tree.records import layout, steering
@@ -34,10 +34,17 @@ class SteerArguments(Arguments, frozen=True):
             "boost: a node; reopen: a node or a quarantined evaluation.",
         ),
     ] = ""
-    at: Annotated[str, msgspec.Meta(max_length=64, description="inject: the node.")] = ""
-    first: bool = False
-    now: bool = False
-    times: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+    at: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=64, description="inject: node for the idea; the best node if empty."
+        ),
+    ] = ""
+    first: Annotated[bool, msgspec.Meta(description="inject: before all other ideas.")] = False
+    now: Annotated[bool, msgspec.Meta(description="stop: end running evaluations.")] = False
+    times: Annotated[
+        int, msgspec.Meta(ge=0, le=10**6, description="boost: number of ideas tried next.")
+    ] = 0
     max_total_idea_evals: Annotated[int, msgspec.Meta(ge=0, le=10**9)] = 0
     max_depth: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
     ideas_per_node: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
@@ -46,7 +53,7 @@ class SteerArguments(Arguments, frozen=True):
 
 
 class Steered(Answer, frozen=True):
-    """The command waits for the run's owner, who applies it at the next safe point."""
+    """The id of the command. The owner of the run applies it at the next safe point."""
 
     command_id: str
 
@@ -65,7 +72,7 @@ def steer(server: ServerState, given: SteerArguments, call: Call) -> Steered:
         spell_option=lambda name: f"`{name}`",
         needs=_NEEDS,
     )
-    server.files.place_to_write(run.path.resolve(), layout.STEERING)
+    server.files.resolve_target(run.path.resolve(), layout.STEERING)
     commands.submit(run.path, letter)
     return Steered(letter.command.command_id)
 
@@ -75,7 +82,7 @@ class SteeringArguments(Arguments, frozen=True):
 
 
 class Steering(Answer, frozen=True):
-    """What was asked of the run, the latest last, and what became of it."""
+    """The commands for a run by their state, the latest last."""
 
     waiting: list[str]
     applied: list[str]
@@ -84,9 +91,9 @@ class Steering(Answer, frozen=True):
 
 def asked(server: ServerState, given: SteeringArguments, call: Call) -> Steering:
     run = find(server, given.run)
-    server.files.place_to_write(run.path.resolve(), layout.STEERING)
+    server.files.resolve_target(run.path.resolve(), layout.STEERING)
     with server.trees.manifest(run) as manifest:
-        found = commands.list_commands(run.path, known(manifest))
+        found = commands.list_commands(run.path, require_manifest(manifest))
     return Steering(
         [f"{command.action} {command.command_id}" for command in found.waiting[-_MOST:]],
         [clipped(steering.describe(record), 300) for record in found.applied[-_MOST:]],
@@ -95,9 +102,21 @@ def asked(server: ServerState, given: SteeringArguments, call: Call) -> Steering
 
 
 TOOLS = (
-    Tool("tree_steer", "Change a run while it is there: pause, resume, stop, inject an idea, ban, "
-         "boost, reopen, another budget. Applied by its owner at the next safe point.",
-         SteerArguments, Steered, steer, writes=True),
-    Tool("tree_steering", "What was asked of a run so far, and what became of it.",
-         SteeringArguments, Steering, asked),
-)  # fmt: skip
+    Tool(
+        "tree_steer",
+        "Change a run: pause, resume or stop it, inject an idea, ban or boost a node, reopen a "
+        "node or an evaluation, or set limits. Returns the id of the command, which the owner of "
+        "the run applies at the next safe point.",
+        SteerArguments,
+        Steered,
+        steer,
+        writes=True,
+    ),
+    Tool(
+        "tree_steering",
+        "List the commands for a run: waiting, applied and refused ones.",
+        SteeringArguments,
+        Steering,
+        asked,
+    ),
+)

@@ -1,4 +1,4 @@
-"""A tool: its name, what it takes and gives as typed records, and the function that does it."""
+"""A tool: its name, the records of its arguments and answer, and its function."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from treewright.mcp_server.server_state import ServerState
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a tool takes; every field of plain JSON."""
+    """The arguments of a tool. Every field is plain JSON."""
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a tool gives."""
+    """The answer of a tool."""
 
 
 class PagedAnswer(Answer, frozen=True, kw_only=True):
-    """A part of what there is; `next_offset` continues it."""
+    """One page of an answer. `next_offset` is the offset of the next page."""
 
     left_out: int = 0
     next_offset: int | None = None
@@ -33,8 +33,11 @@ class PagedAnswer(Answer, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Tool:
-    """`work` runs in a thread. `seconds` gives how long a call may take, beside what it takes to
-    start Lean; `writes` is said to the client, which may ask its user first."""
+    """One tool.
+
+    `work` runs in a thread. `seconds` returns the time limit of a call, without the start of Lean.
+    `writes` is told to the client, which may ask its user first.
+    """
 
     name: str
     does: str
@@ -45,7 +48,11 @@ class Tool:
     writes: bool = False
 
     def read(self, given: dict[str, Any]) -> Arguments:
-        """The arguments, or a UsageError that says what is wrong with them."""
+        """Return the arguments.
+
+        Raises:
+            UsageError: An argument is unknown, missing or invalid.
+        """
         try:
             return msgspec.convert(given, self.takes)
         except msgspec.ValidationError as error:
@@ -61,14 +68,14 @@ class Tool:
 
 
 def _schema(record: type[msgspec.Struct]) -> dict[str, Any]:
-    """With the record itself at the top, as clients want it."""
+    """Return the JSON schema of a record, with the record at the top."""
     (_,), components = msgspec.json.schema_components([record], ref_template="#/$defs/{name}")
     top = components.pop(record.__name__)
     return {**top, **({"$defs": components} if components else {})}
 
 
 def plain(answer: Answer) -> Any:
-    """The answer as plain JSON, in which nothing steers whoever shows it."""
+    """Return the answer as plain JSON, with control characters made visible."""
     return _visible(msgspec.to_builtins(answer))
 
 

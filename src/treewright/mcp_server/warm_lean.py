@@ -21,8 +21,8 @@ from treewright.lean.session.interface import MissingModule
 from treewright.lean.verify.replayer import Replayer
 from treewright.mcp_server.call import Call
 
-MOST_HEAP_BYTES = 1_200_000_000
-"""A Lean whose heap has grown beyond this is ended after the call, whatever it is there for."""
+MAX_HEAP_BYTES = 1_200_000_000
+"""A Lean with a larger heap is ended after the call."""
 Reopen = Callable[[], tuple[Host, Project | None]]
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ class WarmLean:
                 with call.interruptible(replayer.close, replayer.close):
                     yield replayer
             finally:
-                replayer.processes.end_large(MOST_HEAP_BYTES)
+                replayer.processes.end_large(MAX_HEAP_BYTES)
 
     @contextlib.contextmanager
     def proving(self, call: Call) -> Iterator[tuple[LeanProcesses, Callable[[], HostSession]]]:
@@ -119,7 +119,7 @@ class WarmLean:
             finally:
                 for session in further:
                     session.close()
-                lean.end_large(MOST_HEAP_BYTES)
+                lean.end_large(MAX_HEAP_BYTES)
 
     def close(self) -> None:
         self._short.close()
@@ -151,4 +151,4 @@ def _ask(call: Call, lean: LeanProcesses, question: Callable[[HostSession], T]) 
         with call.interruptible(session.cancel, session.close):
             return question(session)
     finally:
-        lean.end_large(MOST_HEAP_BYTES)
+        lean.end_large(MAX_HEAP_BYTES)

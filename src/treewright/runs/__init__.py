@@ -1,1 +1,8 @@
-"""Runs of every kind, looked at: as columns, as pictures, side by side. Reads, and nothing else."""
+"""Read runs of every kind, as columns and pictures, and compare them. No lease is taken.
+
+Run directories enter; tables, SVG pictures and comparisons leave. The package may import `tree`,
+`proving`, `search` and the packages below them; `dashboard`, `trackers` and `cli` import it.
+
+Read first: `run_loader.py` (`treewright.load_run`), `tree_run.py` (a run as tables),
+`comparison.py`.
+"""

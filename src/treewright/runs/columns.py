@@ -1,8 +1,7 @@
-"""What a notebook shows of a run: columns that are a table, pictures that are SVG.
+"""Tables and pictures of a run for notebooks.
 
-Columns are a plain `dict` of lists, which is what `pandas.DataFrame(...)` and
-`polars.DataFrame(...)` take. Everything that comes out as HTML is escaped; pictures are put in as
-images, where neither their styles nor anything in them reach the page.
+`Columns` is a `dict` of lists, which `pandas.DataFrame(...)` and `polars.DataFrame(...)` accept.
+All HTML is escaped. Pictures are embedded as images, so that their styles do not affect the page.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from typing import Any
 
 from treewright.kernel.storage import atomic
 
-MOST_ROWS_SHOWN = 50
-_LONGEST_CELL = 200
+MAX_ROWS_SHOWN = 50
+_MAX_CELL = 200
 
 
 class Columns(dict[str, list[Any]]):
-    """Names of columns and their values, all of one length."""
+    """Named columns of equal length."""
 
     @classmethod
     def of(cls, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Columns:
@@ -29,17 +28,17 @@ class Columns(dict[str, list[Any]]):
 
     @property
     def height(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return len(next(iter(self.values()), []))
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One dict a row."""
+        """Yield a dict for each row."""
         for values in zip(*self.values(), strict=True):
             yield dict(zip(self, values, strict=True))
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{_cell(name)}</th>" for name in self)
-        shown = [row for row, _ in zip(self.rows(), range(MOST_ROWS_SHOWN), strict=False)]
+        shown = [row for row, _ in zip(self.rows(), range(MAX_ROWS_SHOWN), strict=False)]
         body = "".join(
             f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row.values())}</tr>"
             for row in shown
@@ -51,7 +50,7 @@ class Columns(dict[str, list[Any]]):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An SVG document that shows itself."""
+    """An SVG document that a notebook displays."""
 
     svg: str
 
@@ -59,12 +58,12 @@ class Picture:
         return self.svg
 
     def save(self, path: str | Path) -> None:
-        """Writes it to a file."""
+        """Write the picture to a file."""
         atomic.write_bytes(Path(path), self.svg.encode())
 
 
 def page(title: str, facts: Mapping[str, Any], *pictures: Picture) -> str:
-    """A run as HTML: its name, a few facts, pictures."""
+    """Return HTML with a title, a table of facts and pictures."""
     listed = "".join(f"<tr><th>{_cell(k)}</th><td>{_cell(v)}</td></tr>" for k, v in facts.items())
     images = "".join(
         f'<img alt="" src="data:image/svg+xml;base64,{_encoded(picture)}"/>' for picture in pictures
@@ -73,7 +72,7 @@ def page(title: str, facts: Mapping[str, Any], *pictures: Picture) -> str:
 
 
 def save_page(path: Path, title: str, body: str) -> None:
-    """Writes HTML that was made here to a file that opens by itself."""
+    """Write HTML of this module to a complete file."""
     head = f'<!doctype html><meta charset="utf-8"><title>{_cell(title)}</title>\n'
     atomic.write_bytes(path, f"{head}{body}\n".encode())
 
@@ -84,5 +83,5 @@ def _encoded(picture: Picture) -> str:
 
 def _cell(value: object) -> str:
     text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-    short = text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…"
+    short = text if len(text) <= _MAX_CELL else f"{text[: _MAX_CELL - 1]}…"
     return html.escape(short)

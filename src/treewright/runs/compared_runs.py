@@ -39,16 +39,21 @@ _KINDS = {"tree": "tree run", "proof": "proof run", "search": "search"}
 
 
 def compare(*runs: str | os.PathLike[str] | Run) -> Comparison:
-    """Runs side by side, given as they are or by what `load_run` takes; of one kind, two or more.
+    """Compare two or more runs of one kind.
 
-    `print` it, or let a notebook show it; its fields are those of `treewright compare --json`.
+    Args:
+        runs: Runs, or paths and ids that `load_run` accepts.
+
+    Returns:
+        A comparison to print or to show in a notebook, with the fields of `treewright compare
+        --json`.
     """
     loaded = [load_run(r) if isinstance(r, str | os.PathLike) else r for r in runs]
     return compare_runs(loaded)
 
 
 def compare_runs(runs: Sequence[Run]) -> Comparison:
-    """Runs of one kind, at least two."""
+    """Compare loaded runs of one kind, at least two."""
     if len(runs) < 2:
         raise UsageError("give at least two runs to compare")
     other = next((run for run in runs if run.kind != runs[0].kind), None)
@@ -61,12 +66,12 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
     notes: list[str] = []
     found: list[Difference] = []
     for name, run in zip(names[1:], runs[1:], strict=True):
-        found += against((name, names[0]), run, runs[0], notes)
-    contenders = [contender(run, name) for run, name in zip(runs, names, strict=True)]
-    return build_comparison(runs[0].kind, contenders, found, list(dict.fromkeys(notes)))
+        found += compare_with_first((name, names[0]), run, runs[0], notes)
+    compared = [read_compared_run(run, name) for run, name in zip(runs, names, strict=True)]
+    return build_comparison(runs[0].kind, compared, found, list(dict.fromkeys(notes)))
 
 
-def contender(run: Run, name: str) -> ComparedRun:
+def read_compared_run(run: Run, name: str) -> ComparedRun:
     match run:
         case TreeRun():
             return _tree(run, name)
@@ -76,11 +81,8 @@ def contender(run: Run, name: str) -> ComparedRun:
             return _search(run, name)
 
 
-# -- each kind as a contender ---------------------------------------------------------------
-
-
 def _tree(run: TreeRun, name: str) -> ComparedRun:
-    """What was promoted counts from when it was measured: a depth is decided as a whole."""
+    """Read a tree run. A promoted result counts from the end of its evaluation."""
     manifest = run.manifest
     began = manifest.created_at
     paid = payments(run)
@@ -90,11 +92,11 @@ def _tree(run: TreeRun, name: str) -> ComparedRun:
             continue
         node = manifest.nodes.get(one.decision.promoted_to_node_id or "") if one.decision else None
         seconds = seconds_between(began, one.finished_at) or 0.0
-        cost = None if paid is None else 0.0  # `paid` has its cost, and that of what failed
+        cost = None if paid is None else 0.0  # `paid` has the costs, also of failures
         events.append(Spending(seconds, cost, node.score if node else None))
     best = best_node(manifest)
-    beside = [Spending(one.seconds, one.cost_usd, None, counts=False) for one in paid or ()]
-    points = curve([*beside, *events], start=0.0)
+    other = [Spending(one.seconds, one.cost_usd, None, counts=False) for one in paid or ()]
+    points = curve([*other, *events], start=0.0)
     return ComparedRun(
         name,
         str(run.path),
@@ -111,7 +113,7 @@ def _tree(run: TreeRun, name: str) -> ComparedRun:
 
 
 def _ideas(run: TreeRun) -> list[Tried]:
-    """Of an idea that was tried on several nodes, the best that became of it."""
+    """Return the ideas; an idea that was tried on several nodes has its best outcome."""
     keys = {idea.path: idea.key for node in run.manifest.nodes.values() for idea in node.ideas}
     found: dict[str, Tried] = {}
     for one in run.manifest.evaluations.values():
@@ -165,7 +167,7 @@ def _search(run: SearchRun, name: str) -> ComparedRun:
 
 
 def _distinct_names(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
-    """Short names of runs; where two are the same, their paths as far as these differ."""
+    """Return short names of runs; equal names become the differing parts of the paths."""
     above = os.path.commonpath([path.absolute().parent for path in paths])
     found = [
         os.path.relpath(path.absolute(), above) if names.count(name) > 1 else name
@@ -174,8 +176,15 @@ def _distinct_names(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
     return found if len(set(found)) == len(found) else [str(path) for path in paths]
 
 
-def against(names: tuple[str, str], run: Run, first: Run, notes: list[str]) -> list[Difference]:
-    """`names` are those of `run` and of `first`; what cannot be compared becomes a note."""
+def compare_with_first(
+    names: tuple[str, str], run: Run, first: Run, notes: list[str]
+) -> list[Difference]:
+    """Return the paired differences of `run` against `first`.
+
+    Args:
+        names: The names of `run` and of `first`.
+        notes: Gets a note for each comparison that is not possible.
+    """
     if isinstance(run, TreeRun) and isinstance(first, TreeRun):
         return _commits(names, run, first, notes)
     if isinstance(run, ProofRun) and isinstance(first, ProofRun):
@@ -188,11 +197,11 @@ def against(names: tuple[str, str], run: Run, first: Run, notes: list[str]) -> l
 def _commits(
     names: tuple[str, str], run: TreeRun, first: TreeRun, notes: list[str]
 ) -> list[Difference]:
-    """The best commits of two runs, metric by metric, on the configs that both were swept on."""
-    made_up = [n for n, one in zip(names, (run, first), strict=True) if one.manifest.dry_run]
-    notes += [f"{name} is a dry run: its scores are made up" for name in made_up]
-    if len(made_up) == 1:
-        return []  # what was made up is neither better nor worse than what was measured
+    """Compare the best commits of two runs, metric by metric, on their common configs."""
+    simulated = [n for n, one in zip(names, (run, first), strict=True) if one.manifest.dry_run]
+    notes += [f"{name} is a dry run: its scores are simulated" for name in simulated]
+    if len(simulated) == 1:
+        return []  # simulated and measured results cannot be compared
     notes += [
         note for n, one in zip(names, (run, first), strict=True) for note in _unchecked(n, one)
     ]
@@ -210,7 +219,7 @@ def _commits(
     found = _measured(names, same, sides, run.manifest.seed) if all(sides) else []
     if all(sides) and not found:
         notes.append(f"{names[0]} and {names[1]} were swept on no config in common")
-    # What was not used for choosing says more about a best that was chosen from many.
+    # Held-out results are not biased by the choice of the best.
     unseen = [_heldout(one, _metrics(one)) for one in (run, first)]
     if all(unseen):
         found += _measured(names, same, unseen, run.manifest.seed, ", held-out configs")
@@ -237,7 +246,7 @@ def _measured(
     seed: int,
     where: str = "",
 ) -> list[Difference]:
-    """Metric by metric, on the configs that are sound on both sides; none if there are none."""
+    """Return the differences by metric, on the configs that are sound on both sides."""
     rounds = [(before, after) for after, before in zip(*sides, strict=False)]
     pairs = sorted(set.intersection(*(r.sound_ids for both in rounds for r in both)))
     found: list[Difference] = []
@@ -261,7 +270,7 @@ def _measured(
 
 
 def _metrics(run: TreeRun) -> list[MetricConfig]:
-    """Of the recorded settings these alone: what else is in them may be of another version."""
+    """Return the recorded metrics. Other settings may be of another version."""
     try:
         return msgspec.convert(run.manifest.agent_config.get("metrics", []), list[MetricConfig])
     except msgspec.ValidationError as error:
@@ -273,7 +282,7 @@ def _is_same(one: MetricConfig, other: MetricConfig) -> bool:
 
 
 def _sweeps(run: TreeRun, metrics: list[MetricConfig], notes: list[str]) -> list[Results]:
-    """The sweeps of a run's best commit, if the file is the one that was recorded."""
+    """Return the sweeps of a run's best commit, if the file has the recorded checksum."""
     node = best_node(run.manifest)
     data = _recorded(run.path, node.artifacts.baseline)
     if data is None:
@@ -287,7 +296,7 @@ def _sweeps(run: TreeRun, metrics: list[MetricConfig], notes: list[str]) -> list
 
 
 def _heldout(run: TreeRun, metrics: list[MetricConfig]) -> list[Results]:
-    """The same on held-out configs, where there is such a sweep of the best commit."""
+    """Return the held-out sweep of a run's best commit, if there is one."""
     data = _recorded(run.path, best_node(run.manifest).artifacts.heldout)
     return [objectives.read(data, metrics)] if data is not None else []
 
@@ -303,7 +312,7 @@ def _recorded(run_dir: Path, kept: Artifact | None) -> bytes | None:
 
 
 def _goals(names: tuple[str, str], run: ProofRun, first: ProofRun) -> list[Difference]:
-    """Over the goals that both have: how many more are proved; simulations for those of both."""
+    """Compare the common goals: the share that is proved, and the simulations of proved goals."""
 
     def by_key(one: ProofRun) -> dict[tuple[str, str], tuple[bool, int]]:
         return {
@@ -327,14 +336,14 @@ def _goals(names: tuple[str, str], run: ProofRun, first: ProofRun) -> list[Diffe
 def _states(
     names: tuple[str, str], run: SearchRun, first: SearchRun, notes: list[str]
 ) -> list[Difference]:
-    """The best states of two searches, where their scores are by config."""
+    """Compare the best states of two searches, if their scores are by config."""
     ours, theirs = run.history.best, first.history.best
     direction = run.history.settings.direction
     if direction != first.history.settings.direction:
         notes.append(f"{names[0]} and {names[1]} search in different directions")
         return []
     if ours is None or theirs is None or ours.scores is None or theirs.scores is None:
-        return []  # single numbers: the table has them
+        return []  # single numbers are in the table
     try:
         compared = scores.compare(ours, theirs, direction)
     except UsageError as error:
@@ -347,5 +356,5 @@ def _states(
 
 
 def key_of(goal: GoalFacts) -> tuple[str, str]:
-    """Goals of two runs are the same by name and statement."""
+    """Return the identity of a goal: name and statement."""
     return goal.name, goal.opened.statement if goal.opened else ""

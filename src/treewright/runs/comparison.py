@@ -1,4 +1,9 @@
-"""Compare runs: their results over time, and whether the best of one is better. Pure."""
+"""Compare runs: their results over time, and whether the best of one is better. Pure.
+
+A `ComparedRun` has the curve of its best result by evaluations, seconds and dollars, and its ideas
+or goals. `compared_runs` reads runs; `comparison_views` and the dashboard display comparisons. The
+records are the document of `treewright compare --json` (docs/compare.md).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,10 @@ AXES: tuple[Axis, ...] = ("evaluations", "seconds", "cost_usd")
 
 
 class Point(msgspec.Struct, frozen=True):
-    """What was best once so much had been spent. `cost_usd` is None where no cost is recorded."""
+    """The best result after some evaluations, seconds and dollars.
+
+    `cost_usd` is None if no cost is recorded.
+    """
 
     evaluations: int
     seconds: float
@@ -26,7 +34,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """An idea, or a goal to prove: the same key in two runs is the same one."""
+    """An idea, or a goal to prove. Equal keys in two runs mean the same idea or goal."""
 
     key: str
     title: str
@@ -34,7 +42,7 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 class ComparedRun(msgspec.Struct, frozen=True):
-    """One run. `points` go up in everything but `best`, which never gets worse.
+    """One run. Along `points`, all amounts increase and `best` never gets worse.
 
     `best` is a tree run's highest score against its root, a search's best score, or the number of
     goals that a proof run has proved; `better` says in which direction that is better.
@@ -55,7 +63,7 @@ class ComparedRun(msgspec.Struct, frozen=True):
 
 
 class AtEqual(msgspec.Struct, frozen=True):
-    """What each run had when it had spent as much as the one that spent least."""
+    """The best result of each run after the amount that the cheapest run spent."""
 
     axis: Axis
     amount: float
@@ -63,16 +71,16 @@ class AtEqual(msgspec.Struct, frozen=True):
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """An idea or goal of more than one run, and what became of it in each."""
+    """An idea or goal of several runs, with its outcome in each."""
 
     title: str
     outcomes: dict[str, str]
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """How much better `run` is than `against`, over what both have measured; positive is better.
+    """How much better `run` is than `against`, over common measurements; positive is better.
 
-    Without an interval (fewer than two pairs) nothing can be said. `verdict`: `better`, `worse`,
+    Without an interval (fewer than two pairs) the verdict is unknown. `verdict`: `better`, `worse`,
     `no_difference`, `unknown`.
     """
 
@@ -87,7 +95,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """Everything that `treewright compare` says. `notes` say what cannot be compared, and why."""
+    """The result of `treewright compare`. `notes` explain comparisons that are not possible."""
 
     kind: Kind
     runs: tuple[ComparedRun, ...]
@@ -128,7 +136,7 @@ def build_comparison(
 
 
 def at_equal(runs: Sequence[ComparedRun], axis: Axis) -> AtEqual | None:
-    """None where not every run has spent some of it."""
+    """Return the comparison at equal spending, or None if a run has spent nothing on the axis."""
     totals = [run.points[-1].spent(axis) if run.points else None for run in runs]
     spent = [total for total in totals if total]
     if len(spent) < len(runs):
@@ -138,7 +146,7 @@ def at_equal(runs: Sequence[ComparedRun], axis: Axis) -> AtEqual | None:
 
 
 def best_at(run: ComparedRun, axis: Axis, amount: float) -> float | None:
-    """What a run had when it had spent so much; None if nothing yet."""
+    """Return the best result of a run after an amount, or None without a result."""
     found = None
     for point in run.points:
         spent = point.spent(axis)
@@ -151,7 +159,7 @@ def best_at(run: ComparedRun, axis: Axis, amount: float) -> float | None:
 def shared_and_alone(
     runs: Sequence[ComparedRun],
 ) -> tuple[tuple[Shared, ...], dict[str, tuple[Tried, ...]]]:
-    """What more than one run tried, in the order of the first; and what only one did."""
+    """Return the entries that several runs tried, and for each run the entries of this run only."""
     by_run: dict[str, dict[str, Tried]] = {
         run.name: {tried.key: tried for tried in run.tried} for run in runs
     }
@@ -179,7 +187,7 @@ def difference(
     interval: tuple[float, float] | None,
     tolerance: float = 0.0,
 ) -> Difference:
-    """`names`: the run, and the one it is set against."""
+    """Return a difference with its verdict. `names` are the run and the run it is compared with."""
     verdict: Literal["better", "worse", "no_difference", "unknown"] = "unknown"
     low, high = interval if interval is not None else (None, None)
     if low is not None and high is not None:
@@ -189,10 +197,9 @@ def difference(
 
 
 class Spending(NamedTuple):
-    """One evaluation has ended: when, for how much, and what it brought, if anything.
+    """The end of one evaluation: its time, cost and result.
 
-    Or, where `counts` is false, something beside evaluations was paid for. What has no known
-    price has the cost None.
+    If `counts` is false, it is a payment without an evaluation. An unknown price is None.
     """
 
     seconds: float
@@ -208,10 +215,15 @@ def curve(
     start: float | None = None,
     adds: bool = False,
 ) -> tuple[Point, ...]:
-    """What is best after each evaluation and at the end; with `adds` findings are summed up.
+    """Return the best result after each evaluation and at the end.
 
-    `start` is what there is before anything was tried. Points have a cost only if everything has
-    one: what has no price is not free.
+    Args:
+        events: The evaluations and payments.
+        higher: Whether a higher result is better.
+        start: The result before the first evaluation.
+        adds: Whether results are summed up.
+
+    Points have a cost only if every event has a price.
     """
     ordered = sorted(events, key=lambda event: event.seconds)
     priced = bool(ordered) and all(event.cost_usd is not None for event in ordered)

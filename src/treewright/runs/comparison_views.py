@@ -9,7 +9,7 @@ from treewright.proving.report.charts import Series, line_chart
 from treewright.runs.columns import Columns, Picture, page
 from treewright.runs.comparison import AXES, AtEqual, Axis, ComparedRun, Comparison, Difference
 
-MOST_LISTED = 10
+MAX_LISTED = 10
 _BEST = {"tree": "best score", "proof": "goals proved", "search": "best score"}
 _SPENT = {"tree": "evaluations", "proof": "simulations", "search": "evaluations"}
 _TRIED = {"tree": "ideas", "proof": "goals"}
@@ -17,12 +17,12 @@ _VERDICTS = {
     "better": "better",
     "worse": "worse",
     "no_difference": "no difference beyond noise",
-    "unknown": "nothing can be said of noise",
+    "unknown": "unknown: too few pairs",
 }
 
 
 def as_text(comparison: Comparison) -> str:
-    """Sections with an empty line between them."""
+    """Return a comparison as text, with an empty line between sections."""
     sections = [
         "\n".join(_table(comparison)),
         "\n".join(_differences(comparison.differences)),
@@ -55,7 +55,7 @@ def _table(comparison: Comparison) -> Iterator[str]:
 
 
 def _best(kind: str, run: ComparedRun, best: float | None) -> str:
-    """With the node or state that it is of, if it is the run's best. A tree's scores are shares."""
+    """Return a result with its node, if it is the best of the run."""
     shown = numbers.percent(best) if kind == "tree" else numbers.value(best)
     of = f" {run.best_id}" if best == run.best and run.best_id is not None else ""
     return f"{shown}{of}"
@@ -73,7 +73,7 @@ def _cost(dollars: float | None) -> str:
 
 def _differences(differences: Sequence[Difference]) -> Iterator[str]:
     if differences:
-        yield "paired differences of the best (positive: the first named is better):"
+        yield "paired differences of the best (positive: the first run is better):"
     for one in differences:
         gain = numbers.gain(one.difference, one.low, one.high)
         pairs = numbers.count(one.pairs, "pair")
@@ -84,17 +84,17 @@ def _differences(differences: Sequence[Difference]) -> Iterator[str]:
 
 
 def _tried(comparison: Comparison) -> Iterator[str]:
-    what = _TRIED.get(comparison.kind)
-    if what is None:
+    noun = _TRIED.get(comparison.kind)
+    if noun is None:
         return
     alone = ", ".join(f"{len(tried)} only in {name}" for name, tried in comparison.alone.items())
-    yield f"{what}: {len(comparison.shared)} shared, {alone}"
+    yield f"{noun}: {len(comparison.shared)} shared, {alone}"
     other = [one for one in comparison.shared if len(set(one.outcomes.values())) > 1]
-    for one in other[:MOST_LISTED]:
+    for one in other[:MAX_LISTED]:
         outcomes = ", ".join(f"{name}: {outcome}" for name, outcome in one.outcomes.items())
         yield f"  {one.title}: {outcomes}"
-    if len(other) > MOST_LISTED:
-        yield f"  and {len(other) - MOST_LISTED} more with different outcomes; --json has all"
+    if len(other) > MAX_LISTED:
+        yield f"  and {len(other) - MAX_LISTED} more with different outcomes; --json has all"
 
 
 _AXES: dict[Axis, str] = {"evaluations": "evaluations", "seconds": "seconds", "cost_usd": "USD"}
@@ -102,7 +102,7 @@ _STYLES = 5
 
 
 def charts(comparison: Comparison) -> dict[Axis, Picture]:
-    """One chart for each axis on which every run has spent something."""
+    """Return a chart for each axis on which every run has spent something."""
     best = "goals proved" if comparison.kind == "proof" else "best found"
     drawn: dict[Axis, Picture] = {}
     for axis in AXES:
@@ -120,7 +120,7 @@ def charts(comparison: Comparison) -> dict[Axis, Picture]:
 
 
 def as_html(comparison: Comparison) -> str:
-    """For notebooks and files: charts, and the differences as a table."""
+    """Return HTML for notebooks and files: charts, and the differences as a table."""
     shown = {
         run.name: f"best {run.best}, {run.evaluations:,} evaluations, {run.seconds:.3g} s"
         for run in comparison.runs

@@ -19,7 +19,7 @@ from treewright.runs.columns import Columns, Picture, page
 
 @dataclass(frozen=True, slots=True)
 class TacticTried:
-    """A tactic on a goal. `leaves` are the goals it left, as Lean shows them; none if it closed it.
+    """A tactic that was tried on a goal. `leaves` are the goals that it left, as Lean shows them.
 
     `outcome`: `goals`, `closed`, `error`, `timeout`, `exhausted`, `lost`, `rejected`, `duplicate`.
     """
@@ -37,8 +37,11 @@ class TacticTried:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """One turn of a search. `goal` is the name of what is to be proved, `at` the goal that was
-    worked on (empty if the turn came to none), `solved` whether the whole goal is solved since."""
+    """One simulation.
+
+    `goal` is the name of the goal to prove. `at` is the subgoal of this simulation, or empty.
+    `solved` says whether the whole goal is solved after it.
+    """
 
     number: int
     goal: str
@@ -61,13 +64,13 @@ class Simulation:
 
 
 def simulations(goal: GoalFacts) -> Iterator[Simulation]:
-    """The turns of one goal's search, in order."""
+    """Yield the simulations of one goal in order."""
     shown: dict[int, str] = {}
     if goal.opened is not None:
-        _learn(shown, [goal.opened.root])
+        _add_nodes(shown, [goal.opened.root])
     is_solved = False
     for turn in goal.iterations:
-        _learn(shown, turn.new)
+        _add_nodes(shown, turn.new)
         is_solved = is_solved or 0 in turn.solved
         yield Simulation(
             turn.iteration,
@@ -84,7 +87,7 @@ def simulations(goal: GoalFacts) -> Iterator[Simulation]:
         )
 
 
-def _learn(shown: dict[int, str], nodes: Iterable[NodeRecord]) -> None:
+def _add_nodes(shown: dict[int, str], nodes: Iterable[NodeRecord]) -> None:
     shown.update({node.id: "\n\n".join(map(_as_lean_shows, node.goals)) for node in nodes})
 
 
@@ -119,7 +122,7 @@ _ATTEMPT = (
 
 @dataclass(frozen=True)
 class ProofRun:
-    """A search for proofs, as it was when it was read."""
+    """A proof run at the time of reading."""
 
     path: Path
     facts: RunFacts
@@ -136,12 +139,12 @@ class ProofRun:
 
     @property
     def is_finished(self) -> bool:
-        """Whether every goal has a verdict."""
+        """Return whether every goal has a verdict."""
         return self.result is not None and self.result.complete
 
     @property
     def proved(self) -> int:
-        """How many goals the replay check accepted a proof of, so far."""
+        """Return the number of goals with an accepted proof so far."""
         return sum(goal.status == "proved" for goal in self.facts.goals)
 
     @cached_property
@@ -179,20 +182,20 @@ class ProofRun:
         return Columns.of(_ATTEMPT, rows)
 
     def steps(self, goal: int | str | None = None) -> Iterator[Simulation]:
-        """The search step by step: of one goal, by its number or name, or of all."""
+        """Yield the simulations of one goal (by number or name), or of all goals."""
         for one in self.facts.goals if goal is None else [self._find(goal)]:
             yield from simulations(one)
 
     def growth(self, goal: int | str = 0) -> Picture:
-        """How the graph of a goal grew."""
+        """Return a chart of the growth of a goal's graph."""
         return Picture(pictures.growth(self._find(goal)))
 
     def root_value(self, goal: int | str = 0) -> Picture:
-        """How provable a goal looked, simulation by simulation."""
+        """Return a chart of a goal's root value by simulation."""
         return Picture(pictures.root_value(self._find(goal)))
 
     def outcomes(self) -> Picture:
-        """What came of the tactics that were tried."""
+        """Return a chart of the outcomes of all tactics."""
         return Picture(pictures.outcomes(self.facts))
 
     def _repr_html_(self) -> str:
@@ -215,7 +218,7 @@ class ProofRun:
         for goal in self.facts.goals:
             if wanted in (goal.number, goal.name):
                 return goal
-        names = ", ".join(goal.name for goal in self.facts.goals) or "none was opened yet"
+        names = ", ".join(goal.name for goal in self.facts.goals) or "no goal has been opened yet"
         raise UsageError(f"run {self.run_id} has no goal {wanted!r}; there are: {names}")
 
 

@@ -1,4 +1,4 @@
-"""`treewright.load_run`: a run of any kind, to look at. Takes no lease and writes nothing."""
+"""`treewright.load_run`: read a run of any kind. No lease is taken, and no file is written."""
 
 from __future__ import annotations
 
@@ -19,31 +19,35 @@ Run = TreeRun | ProofRun | SearchRun
 
 
 def load_run(path: str | os.PathLike[str]) -> Run:
-    """The run in a directory, or with this id below `.treewright` of the current directory.
+    """Read the run in a directory, or the run with this id in the current project.
 
-    It is what the run's files say now, whether somebody works on it or it was killed; call it
-    again for what came since.
+    The run may be in progress or interrupted. Call the function again for later records.
     """
-    place = find(Path(path), Path.cwd())
-    if _is_proof(place):
-        return ProofRun.read(place)
-    if (place / storage.EVENTS).is_file():
-        return SearchRun.read(place)
-    return TreeRun.read(place)
+    directory = find(Path(path), Path.cwd())
+    if _is_proof(directory):
+        return ProofRun.read(directory)
+    if (directory / storage.EVENTS).is_file():
+        return SearchRun.read(directory)
+    return TreeRun.read(directory)
 
 
 def find(path: Path, base: Path) -> Path:
-    """Where a run is, given its directory or its id."""
+    """Return the directory of a run, given the directory or the id.
+
+    Raises:
+        UsageError: There is no such run.
+    """
     runs = (tree_layout.RUNS_DIR, proof_layout.RUNS_DIR)
     ids = [base / STATE_DIR / name / path for name in runs] if path.name == str(path) else []
-    for place in (base / path, *ids):
-        if _is_proof(place) or (place / storage.EVENTS).is_file() or store.exists(place):
-            return place
+    for directory in (base / path, *ids):
+        is_search = (directory / storage.EVENTS).is_file()
+        if is_search or _is_proof(directory) or store.exists(directory):
+            return directory
     raise UsageError(
         f"no run at {path}: give the directory of a tree run, a proof run or a search, or the id "
         f"of a run below {base / STATE_DIR}"
     )
 
 
-def _is_proof(place: Path) -> bool:
-    return (place / proof_layout.RUN).is_file()
+def _is_proof(directory: Path) -> bool:
+    return (directory / proof_layout.RUN).is_file()

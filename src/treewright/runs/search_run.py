@@ -18,7 +18,7 @@ _NODE = ("number", "parent", "depth", "action", "score", "status", "reason", "da
 
 @dataclass(frozen=True)
 class SearchRun:
-    """A search, as it was when it was read."""
+    """A search at the time of reading."""
 
     path: Path
     history: History
@@ -40,7 +40,7 @@ class SearchRun:
 
     @property
     def best(self) -> dict[str, Any] | None:
-        """The row of `nodes` with the best score; None before there is one."""
+        """Return the row of `nodes` with the best score, or None."""
         best = self.history.best
         if best is None:
             return None
@@ -48,7 +48,7 @@ class SearchRun:
 
     @cached_property
     def nodes(self) -> Columns:
-        """The root, then one row for each task in the order of choosing."""
+        """Return a row for the root and for each task, in the order of choosing."""
         history = self.history
         ends = dict(self.outcomes())
         rows: list[tuple[Any, ...]] = []
@@ -69,7 +69,7 @@ class SearchRun:
         return Columns.of(_NODE, rows)
 
     def outcomes(self) -> list[tuple[int, str]]:
-        """Tasks in the order in which their outcomes came, and when."""
+        """Return the tasks with the times of their outcomes, in the order of the outcomes."""
         ended = (records.Told, records.Failed)
         return [(line.number, line.at) for line in self.lines if isinstance(line, ended)]
 
@@ -78,11 +78,11 @@ class SearchRun:
         return next(line.at for line in self.lines if isinstance(line, records.Created))
 
     def seconds(self, at: str) -> float:
-        """Since the search was begun."""
+        """Return the seconds from the start of the search to a time."""
         return seconds_between(self.began, at) or 0.0
 
     def scores(self) -> Picture:
-        """The best score so far, outcome by outcome."""
+        """Return a chart of the best score by outcome."""
         sign = 1.0 if self.history.settings.direction == "maximize" else -1.0
         points: list[tuple[float, float]] = []
         best: float | None = self.history.root.score

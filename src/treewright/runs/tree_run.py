@@ -30,7 +30,7 @@ _NODE = (
 
 @dataclass(frozen=True)
 class TreeRun:
-    """A search over commits, as it was when it was read."""
+    """A search over commits at the time of reading."""
 
     path: Path
     manifest: Manifest
@@ -46,7 +46,7 @@ class TreeRun:
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the search ended; None while it has not."""
+        """Return why the search ended, or None while it runs."""
         return self.manifest.stop_reason
 
     @property
@@ -55,33 +55,33 @@ class TreeRun:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """The object that `treewright tree` prints."""
+        """Return the JSON object that `treewright tree` prints."""
         return describe(self.manifest, self.path)
 
     @cached_property
     def evaluations(self) -> Columns:
-        """One row for each idea that was tried on a node, in the order of queueing."""
+        """Return a row for each evaluation, in the order of queueing."""
         rows = [self._evaluation(one) for one in self.manifest.evaluations.values()]
         return Columns.of(_EVALUATION, rows)
 
     @cached_property
     def nodes(self) -> Columns:
-        """One row for each commit of the tree, the root first."""
+        """Return a row for each commit of the tree, the root first."""
         best = best_node(self.manifest).node_id
         rows = [self._node(node, best) for node in self.manifest.nodes.values()]
         return Columns.of(_NODE, rows)
 
     @property
     def best(self) -> dict[str, Any]:
-        """The row of `nodes` with the highest score."""
+        """Return the row of `nodes` with the highest score."""
         return next(row for row in self.nodes.rows() if row["is_best"])
 
     def tree(self) -> Picture:
-        """The tree, as in the report."""
+        """Return the picture of the tree in the report."""
         return Picture(tree_picture(self.facts))
 
     def scores(self) -> Picture:
-        """Every score by depth, and the best so far."""
+        """Return a chart of every score by depth, and of the best so far."""
         return Picture(score_chart(self.facts))
 
     @cached_property
@@ -131,14 +131,14 @@ def _gains(found: Recommendation | None) -> tuple[float | None, ...]:
 
 
 class Payment(NamedTuple):
-    """`seconds` since the run began."""
+    """A payment, in seconds since the start of the run."""
 
     seconds: float
     cost_usd: float
 
 
 def payments(run: TreeRun) -> list[Payment] | None:
-    """The earliest first; None if not all of it has a price."""
+    """Return the payments of a run, the earliest first; None if a price is unknown."""
     manifest = run.manifest
     usages = [one.usage for one in manifest.evaluations.values()]
     usages += [] if isinstance(manifest.roles, Unset) else manifest.roles.values()

@@ -1,9 +1,8 @@
-"""MLflow: a run per search, what was tried as its children, numbers by step.
+"""Write a run to MLflow: a parent run, child runs, and metrics by step.
 
-A run is found again by a tag with its key, a child by a tag with its name, so that writing
-everything a second time changes nothing. Params and points of a series that are there stay as they
-are. A child that was written whole has a tag that says so; one that a killed writer left half is
-completed.
+The parent is found by a tag with its key, a child by a tag with its name, so a second call changes
+nothing. Existing parameters and points stay unchanged. A complete child has a tag; a child that a
+killed writer left incomplete is completed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from treewright.kernel.errors import MissingExtra, TreewrightError, UsageError
 from treewright.kernel.storage import atomic, file_lock
 from treewright.kernel.storage.user_directories import state_directory
-from treewright.trackers.tracked_run import Child, Tracked
+from treewright.trackers.tracked_run import Child, TrackedRun
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -33,15 +32,15 @@ _PARENT = "mlflow.parentRunId"
 _NAME = "mlflow.runName"
 _STATES = {"running": "RUNNING", "finished": "FINISHED", "failed": "FAILED"}
 _PAGE = 1000
-_LONGEST_PARAM = 500
-_LONGEST_TAG = 4000
-_LONGEST_ERROR = 700
+_MAX_PARAM = 500
+_MAX_TAG = 4000
+_MAX_ERROR = 700
 _QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "ERROR"}
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was done: the run's id at the server, and how many children and points are new there."""
+    """The run's id at the server, and the numbers of new children and points."""
 
     run_id: str
     experiment_id: str
@@ -49,24 +48,35 @@ class Written:
     points: int
 
 
-def write(run: Tracked, *, tracking_uri: str | None = None, experiment: str) -> Written:
-    """Brings MLflow up to date. `tracking_uri` None is what MLflow's environment says."""
+def write(run: TrackedRun, *, tracking_uri: str | None = None, experiment: str) -> Written:
+    """Bring MLflow up to date.
+
+    Args:
+        run: The run to write.
+        tracking_uri: The MLflow server (default: from MLflow's environment).
+        experiment: The name of the MLflow experiment.
+
+    Raises:
+        TreewrightError: MLflow refused a request.
+    """
     client = _client(tracking_uri)
     from mlflow.exceptions import MlflowException
 
     try:
-        with _alone(run.key):
+        with _lock_run(run.key):
             return _Writer(client, _experiment(client, experiment)).write(run)
     except MlflowException as error:
         raise TreewrightError(f"MLflow refused: {_one_line(error)}") from None
 
 
 class _Writer:
+    """Writes into one MLflow experiment."""
+
     def __init__(self, client: MlflowClient, experiment_id: str) -> None:
         self._client = client
         self._experiment = experiment_id
 
-    def write(self, run: Tracked) -> Written:
+    def write(self, run: TrackedRun) -> Written:
         parent = self._find(run.key) or self._create(
             run.name, {KEY: run.key, "treewright.kind": run.kind}, run.began
         )
@@ -79,10 +89,10 @@ class _Writer:
         return Written(run_id, self._experiment, written, points)
 
     def _child(self, parent: str, child: Child, found: Run | None) -> bool:
-        """False if there was nothing to do. What was decided since is in its tags."""
+        """Write a child. Return False if it is complete; later decisions are in its tags."""
         tags = {**child.tags, WRITTEN: "yes"}
         if found is not None and all(
-            found.data.tags.get(_tag(name)) == text[:_LONGEST_TAG] for name, text in tags.items()
+            found.data.tags.get(_tag(name)) == text[:_MAX_TAG] for name, text in tags.items()
         ):
             return False
         if found is None:
@@ -90,11 +100,13 @@ class _Writer:
         is_new = WRITTEN not in found.data.tags
         self._log(found, child.params, child.numbers if is_new else {}, child.tags)
         self._settle(found, _STATES[child.state], child.ended)
-        self._client.set_tag(found.info.run_id, WRITTEN, "yes")  # last: it is whole now
+        self._client.set_tag(
+            found.info.run_id, WRITTEN, "yes"
+        )  # written last: the child is complete
         return True
 
     def _series(self, run_id: str, series: Mapping[int, Mapping[str, float]]) -> int:
-        """The points that are not there yet."""
+        """Write the missing points, and return their number."""
         from mlflow.entities import Metric
 
         names = sorted({name for numbers in series.values() for name in numbers})
@@ -122,7 +134,7 @@ class _Writer:
         from mlflow.entities import Metric, Param, RunTag
 
         there = run.data
-        new = {_tag(name): text[:_LONGEST_TAG] for name, text in tags.items()}
+        new = {_tag(name): text[:_MAX_TAG] for name, text in tags.items()}
         self._client.log_batch(
             run.info.run_id,
             [
@@ -131,7 +143,7 @@ class _Writer:
                 if name not in there.metrics and math.isfinite(value)
             ],
             [
-                Param(name, str(value)[:_LONGEST_PARAM])
+                Param(name, str(value)[:_MAX_PARAM])
                 for name, value in params.items()
                 if name not in there.params and value is not None
             ],
@@ -147,7 +159,7 @@ class _Writer:
             self._client.set_terminated(run.info.run_id, state, _milliseconds(ended))
 
     def _create(self, name: str, tags: Mapping[str, str], began: str | None) -> Run:
-        named = {_NAME: name[:_LONGEST_PARAM], **tags}
+        named = {_NAME: name[:_MAX_PARAM], **tags}
         return self._client.create_run(self._experiment, _milliseconds(began), named)
 
     def _find(self, key: str) -> Run | None:
@@ -179,7 +191,7 @@ def _client(tracking_uri: str | None) -> MlflowClient:
         return MlflowClient(tracking_uri=tracking_uri)
     except MlflowException as error:
         raise UsageError(f"MLflow cannot use this tracking URI: {_one_line(error)}") from None
-    except ImportError as error:  # a database needs what the small package does without
+    except ImportError as error:  # a database needs the complete package
         raise UsageError(
             f"this tracking URI needs the whole of MLflow ({error}): pip install mlflow, or give "
             "the address of a tracking server"
@@ -196,8 +208,8 @@ def _experiment(client: MlflowClient, name: str) -> str:
 
 
 @contextmanager
-def _alone(key: str) -> Iterator[None]:
-    """One writer of a run at a time on this machine: two would both create it."""
+def _lock_run(key: str) -> Iterator[None]:
+    """Hold the lock of a run, so that two writers on this machine do not both create it."""
     directory = state_directory() / "trackers"
     atomic.make_directory(directory)
     with file_lock.holding(directory / f"{key}.lock"):
@@ -217,4 +229,4 @@ def _now() -> int:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:_LONGEST_ERROR]
+    return " ".join(str(error).split())[:_MAX_ERROR]

@@ -1,8 +1,7 @@
-"""A run as a tracker sees it: parameters, series of numbers, and what was tried as its children.
+"""A run as trackers get it: parameters, metrics by step, and evaluations as children.
 
-The same for every tracker and every kind of run. Made from a run's records each time, so that
-whoever writes it down may be killed, told twice or late: what is there is left, what is missing
-is added.
+The record is the same for every tracker and every kind of run. It is made from the run's files each
+time, so a writer may be killed or called twice: existing records stay, and missing ones are added.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Numbers = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """Something that was tried. `key` is its name within the run."""
+    """One evaluation, goal or node. `key` is its name within the run."""
 
     key: str
     name: str
@@ -41,8 +40,8 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
-    """A run. `key` is the same for the same run wherever it lies; `series` are numbers by step."""
+class TrackedRun:
+    """A run. `key` does not depend on the directory; `series` are metrics by step."""
 
     key: str
     name: str
@@ -56,7 +55,8 @@ class Tracked:
     ended: str | None = None
 
 
-def tracked(run: Run) -> Tracked:
+def track_run(run: Run) -> TrackedRun:
+    """Return the record of a run for trackers."""
     match run:
         case TreeRun():
             return _tree(run)
@@ -66,8 +66,8 @@ def tracked(run: Run) -> Tracked:
             return _search(run)
 
 
-def _tree(run: TreeRun) -> Tracked:
-    """Its evaluations are the children, the steps are depths, or evaluations without a barrier."""
+def _tree(run: TreeRun) -> TrackedRun:
+    """Track a tree run. Children are evaluations; steps are depths or, without depths, outcomes."""
     manifest = run.manifest
     children = []
     for row in run.evaluations.rows():
@@ -88,7 +88,7 @@ def _tree(run: TreeRun) -> Tracked:
                 row["finished_at"],
             )
         )
-    return Tracked(
+    return TrackedRun(
         _key(run.kind, run.run_id, manifest.created_at),
         run.run_id,
         run.kind,
@@ -118,8 +118,10 @@ def _tree(run: TreeRun) -> Tracked:
 
 
 def _sums(run: TreeRun) -> dict[int, Numbers]:
-    """What the run came to by each step that is over, and what had been paid by then, ideas and
-    lost attempts too: nothing is said of the cost if not all of it has a price."""
+    """Return the metrics after each finished step.
+
+    The cost includes ideas and lost attempts. It is left out if a price is unknown.
+    """
     manifest = run.manifest
     paid = payments(run)
     times = [one.seconds for one in paid or ()]
@@ -145,9 +147,11 @@ def _sums(run: TreeRun) -> dict[int, Numbers]:
 
 
 def _steps(manifest: Manifest) -> Iterator[tuple[int, float, list[Evaluation]]]:
-    """Depths, of which one that goes on would be told wrong for ever. Without a barrier any depth
-    may go on, so there outcomes are the steps, in the order in which they were decided. Each with
-    the seconds after which it was over."""
+    """Yield each step with its end in seconds and its evaluations.
+
+    With beam search, the steps are finished depths, because trackers cannot change a step later.
+    With other policies any depth may get further evaluations, so the steps are outcomes in order.
+    """
     if manifest.steady is not None:
         places = [(e.place, e) for e in manifest.evaluations.values() if isinstance(e.place, int)]
         ended = 0.0
@@ -166,8 +170,8 @@ def _seconds(manifest: Manifest, at: str | None) -> float:
     return seconds_between(manifest.created_at, at) or 0.0
 
 
-def _proof(run: ProofRun) -> Tracked:
-    """Its goals are the children, the steps are goals in their order."""
+def _proof(run: ProofRun) -> TrackedRun:
+    """Track a proof run. Children and steps are the goals in order."""
     children, series = [], {}
     proved, simulations, seconds = 0, 0, 0.0
     for goal, row in zip(run.facts.goals, run.goals.rows(), strict=True):
@@ -197,7 +201,7 @@ def _proof(run: ProofRun) -> Tracked:
             )
         )
     record = run.facts.record
-    return Tracked(
+    return TrackedRun(
         _key(run.kind, run.run_id, record.created_at),
         run.run_id,
         run.kind,
@@ -216,8 +220,8 @@ def _proof(run: ProofRun) -> Tracked:
     )
 
 
-def _search(run: SearchRun) -> Tracked:
-    """Its nodes are the children, the steps are outcomes in their order."""
+def _search(run: SearchRun) -> TrackedRun:
+    """Track a search. Children are nodes; steps are outcomes in order."""
     rows = {row["number"]: row for row in run.nodes.rows()}
     settings = run.history.settings
     children: list[Child] = []
@@ -240,7 +244,7 @@ def _search(run: SearchRun) -> Tracked:
     higher = settings.direction == "maximize"
     points = curve(events, higher=higher, start=run.history.root.score)
     series = {point.evaluations: {"best_score": point.best} for point in points}
-    return Tracked(
+    return TrackedRun(
         _key(run.kind, run.run_id, run.began),
         run.run_id,
         run.kind,

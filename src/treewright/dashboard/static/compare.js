@@ -9,7 +9,7 @@ import { follow, load } from "./source.js";
 const COLOURS = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"];
 const AXES = { evaluations: "evaluations", seconds: "time", cost_usd: "cost" };
 const VERDICTS = {
-  better: "better", worse: "worse", no_difference: "no difference beyond noise", unknown: "nothing can be said of noise",
+  better: "better", worse: "worse", no_difference: "no difference beyond noise", unknown: "unknown: too few pairs",
 };
 const main = document.getElementById("main");
 const connection = top("comparison");
