@@ -1,8 +1,7 @@
-"""One Lean for one project, or for none: kept warm between calls, made again when it was lost.
+"""Lean processes for one project, kept warm between calls and started again after a loss.
 
-A worker has a session and, when it is needed, a replay check; it does one thing at a time. A place
-has two: one for short questions and one for proofs, so that a long search makes nobody wait who
-only wants a text checked, and an edit of the project does not end it.
+A `WarmLean` has two workers, one for short questions and one for proofs, so that a check does not
+wait for a long search, and an edit of the project does not end the search.
 """
 
 from __future__ import annotations
