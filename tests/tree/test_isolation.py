@@ -15,11 +15,11 @@ from tests.toy import CONFIG, ToyRepository
 from tests.tree.runs import RUN_ID, search
 from treewright.kernel.errors import UsageError
 from treewright.kernel.health_checks import Check
-from treewright.kernel.storage import untrusted
 from treewright.tree import checkup, config
-from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
+from treewright.tree.guard import commands
+from treewright.tree.guard.commands import CommandContext, ConfigRange
 from treewright.tree.guard.isolation import Isolation, in_a_copy
+from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import store
 
 PROBE = """\
@@ -176,9 +176,9 @@ def test_what_is_given_is_given(bubblewrap: None, tmp_path: Path, port: int, mon
         writable_paths=["cache"],
         keep_variables=["PROBE_TOKEN"],
     )
-    assert sweep.run_tests(given, context).ok, (context.log_dir / "tests.log").read_text()
+    assert commands.run_tests(given, context).ok, (context.log_dir / "tests.log").read_text()
     assert (tmp_path / "repo" / "cache" / "x").exists()
-    assert not sweep.run_tests(config.TestsConfig(command=command), context).ok
+    assert not commands.run_tests(config.TestsConfig(command=command), context).ok
 
 
 @pytest.mark.parametrize("command", ["mkfifo", "ln -s /etc/passwd", "mkdir"])
@@ -189,10 +189,8 @@ def test_what_an_isolated_sweep_leaves_is_not_believed(
     settings = config.SweepConfig(
         command=f'set -e; R="$TREEWRIGHT_RESULTS_CSV"; {command} "$R"; touch "$R.b"'
     )
-    done, results = sweep.run_sweep(settings, context, ConfigRange())
-    assert done.ok, (context.log_dir / "sweep.log").read_text()
-    with pytest.raises(untrusted.NotPlain):
-        sweep.read_results_file(settings, results, context)
+    with pytest.raises(Distrusted, match="no results to read"):
+        commands.run_sweep(settings, context, ConfigRange())
     assert sorted(path.name for path in context.log_dir.iterdir()) == [
         "sweep.log",
         "sweep_results.csv",
@@ -257,7 +255,7 @@ def test_a_worker_with_a_copy_cannot_reach_the_real_run(bubblewrap: None, visibl
     context = CommandContext(copy / "run" / "cand", copy / "run" / "logs", 0, isolation=isolation)
 
     def can(path: Path) -> bool:
-        return sweep.run_tests(config.TestsConfig(command=f"grep found {path}"), context).ok
+        return commands.run_tests(config.TestsConfig(command=f"grep found {path}"), context).ok
 
     assert can(real / "params.txt")
     assert not any(can(path) for path in kept)

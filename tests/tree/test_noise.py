@@ -14,8 +14,8 @@ import pytest
 from tests.toy import ToyRepository, idea
 from treewright.tree.deciding import paired
 from treewright.tree.evaluating import perturbation
+from treewright.tree.evaluating.contexts import repeat_seed
 from treewright.tree.evaluating.perturbation import perturb
-from treewright.tree.evaluating.sweep import repeat_seed
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest, NoiseCheck
 from treewright.tree.validation import validate
@@ -110,13 +110,19 @@ def noise_check(toy: ToyRepository) -> NoiseCheck:
     return found
 
 
+def test_perturbed_sources_never_share_bytecode() -> None:
+    """Python reuses the bytecode of a file with the same size, within a second."""
+    sizes = [len(perturb(PROGRAM, draws, block=True) or "") for draws in range(20)]
+    assert len(set(sizes)) == len(sizes)
+
+
 @pytest.mark.parametrize(
     ("program", "evaluator", "why"),
     [
         (PROGRAM, EVALUATOR, "with seed 0 and"),
-        (PROGRAM, SEEDED_EVALUATOR, "after a change that only draws random numbers"),
-        (SEEDED_PROGRAM, EVALUATOR, "after a change that only draws random numbers"),
-        (NUMPY_PROGRAM, EVALUATOR, "after a change that only draws random numbers"),
+        (PROGRAM, SEEDED_EVALUATOR, "after a change that only draws random numbers: a fixed seed hides its noise"),
+        (SEEDED_PROGRAM, EVALUATOR, "after a change that only draws random numbers: a fixed seed hides its noise"),
+        (NUMPY_PROGRAM, EVALUATOR, "after a change that only draws random numbers: a fixed seed hides its noise"),
     ],
     ids=["unseeded", "seeded-evaluator", "seeded-program", "own-generator"],
 )

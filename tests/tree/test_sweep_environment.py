@@ -10,7 +10,8 @@ import pytest
 from tests.toy import CONFIG
 from treewright.tree import config
 from treewright.tree.agents.presets import PROVIDER_KEYS
-from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating import contexts
+from treewright.tree.guard import commands
 
 CODER = '\n[agents.coder]\nbackend = "command"\ncommand = ["my-agent"]\n'
 
@@ -20,10 +21,10 @@ def seen(tmp_path: Path, agents: str) -> set[str]:
     path = tmp_path / "treewright.toml"
     path.write_text(CONFIG.partition("[agents")[0] + agents)
     loaded = config.load(path)
-    context = sweep.CommandContext(
-        tmp_path, tmp_path, seed=0, hidden_variables=sweep.secret_variables(loaded)
+    context = commands.CommandContext(
+        tmp_path, tmp_path, seed=0, hidden_variables=contexts.secret_variables(loaded)
     )
-    done = sweep.run_tests(config.TestsConfig(command="env | cut -d= -f1"), context)
+    done = commands.run_tests(config.TestsConfig(command="env | cut -d= -f1"), context)
     assert done.ok
     return set((tmp_path / "tests.log").read_text().split())
 

@@ -22,7 +22,7 @@ from treewright.tree.agents.backend_factory import probe_backend
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.agents.view import View
 from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
-from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.imported import try_imports
 from treewright.tree.guard import isolation, protected_files
 from treewright.tree.ideas.source_factory import probe_source
@@ -342,7 +342,7 @@ def _prompts(repo: Path, config: Config) -> Iterator[Check]:
 
 def _keys(config: Config) -> Iterator[Check]:
     """Report which key variables are set, without their values."""
-    for name, required in sorted(sweep.key_variables(config).items()):
+    for name, required in sorted(contexts.key_variables(config).items()):
         if os.environ.get(name):
             yield Check("repository", name, "ok", "set (a secret of an endpoint)")
         elif required:

@@ -12,7 +12,7 @@ from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree import config as configuration
 from treewright.tree.config import Config
 from treewright.tree.deciding import objectives
-from treewright.tree.evaluating.sweep import ConfigRange
+from treewright.tree.guard.commands import ConfigRange
 from treewright.tree.records.model import NoiseCheck
 from treewright.tree.repository import git
 from treewright.tree.repository.worktrees import Worktrees

@@ -27,10 +27,10 @@ from treewright.tree.cheats.fitter import Fitter, NotFitted, Place, Probes
 from treewright.tree.cheats.sweep_facts import Places
 from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
-from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
+from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.turns import one_after_the_other
 from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.guard.commands import CommandContext, ConfigRange, run_sweep
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.guard.root_checkout import RootVersion
 from treewright.tree.ideas import idea_text
@@ -205,17 +205,16 @@ class _Bench:
             worktree,
             self._directory,
             self._config.seed,
-            hidden_variables=sweep.secret_variables(self._config),
-            limits=sweep.limits(self._config),
+            hidden_variables=contexts.secret_variables(self._config),
+            limits=contexts.limits(self._config),
             isolation=Isolation.of(self._config, trees.repo, trees.run_dir),
             root=RootVersion(self._copy, self._commit, protected),
         )
         one = ConfigRange(config_id, config_id + 1)
-        done, _ = sweep.run_sweep(self._config.sweep, context, one, "probe")
-        if not done.ok:
-            log = self._directory / "probe.log"
+        run = run_sweep(self._config.sweep, context, one, "probe")
+        if not run.done.ok:
             raise TreewrightError(
-                f"in a copy of the repository {explain_end(done, 'the sweep', log)}"
+                f"in a copy of the repository {explain_end(run.done, 'the sweep', run.log)}"
             )
         place = probes.seen()
         trees.remove_candidate("probe")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from treewright.kernel.storage import untrusted
+from treewright.tree.records.model import UNREADABLE_RESULTS
 
 ProblemCode = Literal[
     "missing_column",
@@ -28,7 +29,6 @@ ProblemCode = Literal[
     "unreadable_results",
 ]
 
-UNREADABLE_RESULTS = "unreadable_results"
 SIDE_COLUMN = "treewright_side"
 REPEAT_COLUMN = "treewright_repeat"
 Side = Literal["candidate", "parent"]

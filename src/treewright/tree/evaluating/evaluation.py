@@ -25,7 +25,7 @@ from treewright.tree.agents.backend import AGENT_TIMEOUT, AgentFailure
 from treewright.tree.agents.implementation import implement
 from treewright.tree.deciding import gate, scoring
 from treewright.tree.deciding.comparison import score_results
-from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.known_results import Known
 from treewright.tree.evaluating.measuring import Measuring
 from treewright.tree.evaluating.request import (
@@ -36,9 +36,9 @@ from treewright.tree.evaluating.request import (
     EvalRequest,
     Rejected,
 )
-from treewright.tree.evaluating.sweep import PROTECTED_PATH_CHANGED
 from treewright.tree.guard import protected_files, shared_paths
 from treewright.tree.guard.baselines import DecidingFiles, KeptFile
+from treewright.tree.guard.commands import PROTECTED_PATH_CHANGED
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout, summary
@@ -178,7 +178,7 @@ class _Evaluation:
                 owner=request.owner,
                 cancel=self._cancel,
                 allowance=request.allowance,
-                variables=sweep.slot_variables(request.config, request.slot),
+                variables=contexts.slot_variables(request.config, request.slot),
                 isolation=self._isolation(),
                 protected=request.protected_paths,
             )

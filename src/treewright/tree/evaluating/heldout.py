@@ -12,20 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel.storage import artifacts, untrusted
+from treewright.kernel.storage import artifacts
 from treewright.kernel.storage.artifacts import Artifact
 from treewright.tree.config import Config
-from treewright.tree.deciding.results import UNREADABLE_RESULTS
-from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sweep import (
-    PROTECTED_PATH_CHANGED,
-    CommandContext,
-    ConfigRange,
-)
+from treewright.tree.evaluating import contexts
 from treewright.tree.guard import shared_paths
-from treewright.tree.guard.baselines import DECIDING_FILE_CHANGED, DecidingFiles, KeptFile
+from treewright.tree.guard.baselines import DecidingFiles, KeptFile
+from treewright.tree.guard.commands import CommandContext, ConfigRange, run_sweep
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.guard.protected_files import find_changed
 from treewright.tree.guard.root_checkout import RootVersion
 from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
@@ -89,44 +83,30 @@ def measure(
         request.seed,
         request.owner,
         cancel,
-        sweep.secret_variables(request.config),
-        sweep.limits(request.config),
-        sweep.slot_variables(request.config, request.slot),
+        contexts.secret_variables(request.config),
+        contexts.limits(request.config),
+        contexts.slot_variables(request.config, request.slot),
         Isolation.of(request.config, trees.repo, trees.run_dir),
         RootVersion(trees.repo, request.root_commit, request.protected_paths),
+        deciding,
     )
-    kept, problem = _sweep(request, context, deciding)
+    kept, problem = _sweep(request, context)
     return HeldoutOutcome(kept, problem, time.monotonic() - started)
 
 
-def _sweep(
-    request: HeldoutRequest, context: CommandContext, deciding: DecidingFiles | None
-) -> tuple[KeptFile | None, str]:
+def _sweep(request: HeldoutRequest, context: CommandContext) -> tuple[KeptFile | None, str]:
     configs = ConfigRange(request.config_start, request.config_stop)
     try:
-        done, results = sweep.run_sweep(request.config.sweep, context, configs, request.name)
+        run = run_sweep(request.config.sweep, context, configs, request.name)
     except Distrusted as problem:
         return None, problem.code
-    if done.cancelled:
+    if run.done.cancelled:
         return None, CANCELLED
-    if not done.ok:
-        return None, "sweep_timeout" if done.timed_out else "sweep_failed"
-    shared_paths.restore(Path(request.run_dir))
-    repo = Path(request.repo)
-    if find_changed(repo, context.worktree, request.root_commit, request.protected_paths):
-        return None, PROTECTED_PATH_CHANGED
-    if deciding is not None and deciding.restore_changed():
-        return None, DECIDING_FILE_CHANGED
-    try:
-        data = sweep.read_results_file(request.config.sweep, results, context)
-    except untrusted.NotPlain:
-        return None, UNREADABLE_RESULTS
-    if data is None:
-        return None, "sweep_failed"
-    kept = keep(request, data, "held-out sweep")
-    if deciding is not None:
-        deciding.keep_in_memory(kept)
-    results.unlink()
+    if run.results is None:
+        return None, "sweep_timeout" if run.done.timed_out else "sweep_failed"
+    kept = keep(request, run.results, "held-out sweep")
+    if context.deciding is not None:
+        context.deciding.keep_in_memory(kept)
     return kept, ""
 
 

@@ -1,8 +1,4 @@
-"""Measuring a committed candidate: its tests, its sweep, or several in turns with its parent.
-
-What is not to be touched (protected files, and the files by which candidates are judged) is
-compared after each of them: a candidate whose code reached for it is not measured.
-"""
+"""Measuring a committed candidate: its tests, then its sweep or repeats of it."""
 
 from __future__ import annotations
 
@@ -13,27 +9,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.procs.cancellation import Deadline
-from treewright.kernel.storage import untrusted
-from treewright.kernel.text.path_list import format_paths
 from treewright.tree.deciding import objectives, scoring
 from treewright.tree.deciding.repeated import NotOneTable
-from treewright.tree.deciding.results import UNREADABLE_RESULTS
-from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.perturbation import CONTROL, Perturbation
 from treewright.tree.evaluating.request import EvalRequest, Rejected
-from treewright.tree.evaluating.sweep import (
-    PROTECTED_PATH_CHANGED,
-    CommandContext,
-    ConfigRange,
-)
 from treewright.tree.evaluating.turns import in_turns
 from treewright.tree.evaluating.wording import explain_end
-from treewright.tree.guard import protected_files, shared_paths
-from treewright.tree.guard.baselines import DECIDING_FILE_CHANGED, DecidingFiles
+from treewright.tree.guard.baselines import DecidingFiles
+from treewright.tree.guard.commands import (
+    CommandContext,
+    ConfigRange,
+    run_sweep,
+    run_tests,
+)
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.guard.root_checkout import RootVersion
 from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
+from treewright.tree.records.model import UNREADABLE_RESULTS
 from treewright.tree.repository.worktrees import Worktrees
 
 PARENT_SWEEP_FAILED = "parent_sweep_failed"
@@ -43,7 +37,7 @@ _OTHER_SEED = 1001
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Of one candidate. `timed` counts how long each phase takes."""
+    """The measurement of one candidate. `timed` records the duration of each phase."""
 
     request: EvalRequest
     commit: str
@@ -55,7 +49,7 @@ class Measuring:
     timed: Callable[[str], AbstractContextManager[None]]
 
     def results(self) -> bytes | None:
-        """What is compared, if the tests pass; None if the sweep left nothing."""
+        """Run the tests, then the sweeps; return the results, or None if the sweep wrote none."""
         self._test()
         return self._measure()
 
@@ -113,19 +107,20 @@ class Measuring:
         if tests is None:
             return
         with self.timed("tests"):
-            done = sweep.run_tests(tests, self._context())
+            try:
+                done = run_tests(tests, self._context())
+            except Distrusted as problem:
+                raise Rejected(problem.code, str(problem)) from None
         if not done.ok:
             code = "tests_timeout" if done.timed_out else "tests_failed"
             code = "cancelled" if done.cancelled else code
             log = self.experiment / layout.TESTS_LOG
             raise Rejected(code, explain_end(done, "the test command", log), log, done.cancelled)
-        self._check_protected("its code changed protected {} while the tests ran")
-        self._check_deciding("while the tests ran")
-        # The sweep starts from the commit, whatever the tests left.
+        # The tests may have left files: the sweep starts from the commit.
         self.worktrees.pristine_candidate(self.request.eval_id, self.commit)
 
     def _measure(self) -> bytes | None:
-        """What is compared: one sweep, or several in turns with as many of the parent."""
+        """Return the results of one sweep, or of repeats in turns with the parent."""
         repeats = self.request.config.repeats
         with self.timed("sweep"):
             if repeats == 1:
@@ -150,76 +145,42 @@ class Measuring:
             context = dataclasses.replace(context, seed=None)
         configs = ConfigRange(0, request.sweep_config_limit)
         try:
-            done, results = sweep.run_sweep(request.config.sweep, context, configs, name)
+            run = run_sweep(request.config.sweep, self._context(number), configs, name)
         except Distrusted as problem:
             raise Rejected(problem.code, str(problem)) from None
+        done = run.done
         if not done.ok:
             code = "sweep_timeout" if done.timed_out else "sweep_failed"
             code = "cancelled" if done.cancelled else code
-            log = self.experiment / f"{name}.log"
-            raise Rejected(code, explain_end(done, "the sweep", log), log, done.cancelled)
-        self._check_protected("its code changed protected {} while it was swept")
-        self._check_deciding("while it was swept")
-        return self._take_results(results)
-
-    def _take_results(self, results: Path) -> bytes | None:
-        """The bytes that are hashed, kept and compared: the file itself is read once."""
-        try:
-            data = sweep.read_results_file(self.request.config.sweep, results, self._context())
-        except untrusted.NotPlain as problem:
-            raise Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
-        if data is not None:
-            results.unlink()
-        return data
+            said = explain_end(done, "the sweep", run.log)
+            raise Rejected(code, said, run.log, done.cancelled)
+        return run.results
 
     def _sweep_parent(self, number: int) -> bytes:
-        """Of a checkout that is made afresh: the candidate's code ran beside it. That it fails
-        says nothing about the candidate."""
+        """Sweep the parent in a new checkout: the candidate's code ran next to the last one.
+
+        A failure of the parent says nothing about the candidate.
+        """
         request = self.request
-        name = layout.parent_of(request.eval_id)
-        worktree = self.worktrees.pristine_candidate(name, request.parent_commit)
-        context = dataclasses.replace(self._context(number), worktree=worktree)
+        worktree = self.worktrees.pristine_candidate(
+            layout.parent_of(request.eval_id), request.parent_commit
+        )
+        context = dataclasses.replace(self._context(number), worktree=worktree, deciding=None)
         configs = ConfigRange(0, request.sweep_config_limit)
-        log_name = layout.repeat("parent_sweep", number)
-        log = self.experiment / f"{log_name}.log"
+        name = layout.repeat("parent_sweep", number)
         try:
-            done, results = sweep.run_sweep(request.config.sweep, context, configs, log_name)
+            run = run_sweep(request.config.sweep, context, configs, name)
         except Distrusted as problem:
             said = f"the sweep of its parent: {problem}"
+            log = self.experiment / f"{name}.log"
             raise Rejected(PARENT_SWEEP_FAILED, said, log, retryable=True) from None
-        if done.cancelled:
-            raise Rejected("cancelled", explain_end(done, "the sweep", log), log, True)
-        data = sweep.read_results_file(request.config.sweep, results, context) if done.ok else None
-        if data is None:
-            said = explain_end(done, "the sweep of its parent", log)
-            raise Rejected(PARENT_SWEEP_FAILED, said, log, retryable=True)
-        results.unlink()
-        return data
-
-    def _check_protected(self, message: str) -> None:
-        """A candidate's are the root's, of which it is known how they are checked out."""
-        worktree = self.worktrees.candidate_path(self.request.eval_id)
-        changed = protected_files.find_changed(
-            Path(self.request.repo),
-            worktree,
-            self.request.root_commit or self.commit,
-            self.request.protected_paths,
-        )
-        if changed:
-            raise Rejected(PROTECTED_PATH_CHANGED, message.format(format_paths(changed)))
-
-    def _check_deciding(self, when: str) -> None:
-        """A candidate whose code reached for a baseline is not measured by it."""
-        if self.deciding is None:
-            return
-        shared_paths.restore(self.worktrees.run_dir)
-        changed = self.deciding.restore_changed()
-        if changed:
-            raise Rejected(
-                DECIDING_FILE_CHANGED,
-                f"{format_paths(changed)}, by which candidates are judged, changed {when} and was "
-                "put back",
-            )
+        if run.done.cancelled:
+            said = explain_end(run.done, "the sweep", run.log)
+            raise Rejected("cancelled", said, run.log, True)
+        if run.results is None:
+            said = explain_end(run.done, "the sweep of its parent", run.log)
+            raise Rejected(PARENT_SWEEP_FAILED, said, run.log, retryable=True)
+        return run.results
 
     def _context(self, number: int = 1) -> CommandContext:
         """The context of a repeat: each has a TREEWRIGHT_SEED of its own."""
@@ -227,12 +188,15 @@ class Measuring:
         return CommandContext(
             worktree=self.worktrees.candidate_path(request.eval_id),
             log_dir=self.experiment,
-            seed=sweep.repeat_seed(request.seed, number),
+            seed=contexts.repeat_seed(request.seed, number),
             owner=request.owner,
             cancel=self.cancel,
-            hidden_variables=sweep.secret_variables(request.config),
-            limits=sweep.limits(request.config),
-            variables=sweep.slot_variables(request.config, request.slot),
+            hidden_variables=contexts.secret_variables(request.config),
+            limits=contexts.limits(request.config),
+            variables=contexts.slot_variables(request.config, request.slot),
             isolation=self.isolation,
-            root=RootVersion(Path(request.repo), request.root_commit, request.protected_paths),
+            root=RootVersion(
+                Path(request.repo), request.root_commit or self.commit, request.protected_paths
+            ),
+            deciding=self.deciding,
         )

@@ -32,6 +32,7 @@ _SEEDERS = frozenset({
 """Calls after which a stream of random numbers begins."""
 _DRAW = f"""\
 def {_NAME}(*generators, left=[{_MOST_CALLS}]):
+    # PADDING
     import sys
     if left[0] <= 0:
         return
@@ -111,7 +112,9 @@ def perturb(source: str, draws: int, *, block: bool = False) -> str | None:
         for place in sorted(places, key=lambda place: place.line, reverse=True):
             lines.insert(place.line - 1, place.text)
             if place is first:
-                lines.insert(place.line - 1, _DRAW.replace("DRAWS", str(draws)))
+                # Python reuses the bytecode of a file with the same size and second.
+                drawing = _DRAW.replace("PADDING", "." * (draws + 1))
+                lines.insert(place.line - 1, drawing.replace("DRAWS", str(draws)))
         text = "".join(lines)
         ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):

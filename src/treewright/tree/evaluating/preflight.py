@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from treewright.kernel.errors import LeaseLost
 from treewright.kernel.procs.cancellation import Deadline
@@ -16,10 +15,10 @@ from treewright.kernel.storage import untrusted
 from treewright.tree.config import Config
 from treewright.tree.deciding import objectives
 from treewright.tree.deciding.results import Results
-from treewright.tree.evaluating import sweep
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange, SweepError
+from treewright.tree.evaluating.contexts import SweepError, root_context
 from treewright.tree.evaluating.wording import end_of, explain_end, keep_log, last_words
 from treewright.tree.guard import shared_paths
+from treewright.tree.guard.commands import CommandContext, ConfigRange, run_sweep, run_tests
 from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
@@ -43,19 +42,18 @@ class Preflight:
         with self._checkout(commit) as context:
             one = ConfigRange(config_id, config_id + 1)
             try:
-                done, results = sweep.run_sweep(self.config.sweep, context, one)
+                run = run_sweep(self.config.sweep, context, one)
             except Distrusted as problem:
                 raise SweepError(f"the sweep of the root commit: {problem}") from None
-            if done.cancelled and not self._is_out_of_time():
+            if run.done.cancelled and not self._is_out_of_time():
                 raise KeyboardInterrupt
-            if not done.ok:
-                log = context.log_dir / layout.SWEEP_LOG
-                said = explain_end(done, "the sweep", log)
+            if not run.done.ok:
+                said = explain_end(run.done, "the sweep", run.log)
                 raise SweepError(
                     f"{said} (tried on the root commit, config_id {config_id})"
-                    f"{keep_log(self.worktrees, log)}"
+                    f"{keep_log(self.worktrees, run.log)}"
                 )
-            found = self._checked(results, context, config_id)
+            found = self._checked(run.results, context, config_id)
             if with_tests:
                 self._test(context)
             return found
@@ -79,7 +77,7 @@ class Preflight:
             untrusted.remove_tree(log_dir)
             log_dir.mkdir(parents=True)
             worktree = self.worktrees.add_candidate(layout.PREFLIGHT, commit)
-            context = sweep.root_context(
+            context = root_context(
                 self.config, self.worktrees, worktree, commit, log_dir, self.owner, self.cancel
             )
             yield dataclasses.replace(context, variables=self.variables)
@@ -95,7 +93,7 @@ class Preflight:
         """Tests that fail on the root say nothing about a candidate, nor do no tests at all."""
         if self.config.tests is None:
             return
-        done = sweep.run_tests(self.config.tests, context)
+        done = run_tests(self.config.tests, context)
         if done.cancelled and not self._is_out_of_time():
             raise KeyboardInterrupt
         log = context.log_dir / layout.TESTS_LOG
@@ -111,11 +109,7 @@ class Preflight:
                 "them, or leave [tests] out"
             )
 
-    def _checked(self, results: Path, context: CommandContext, config_id: int) -> Results:
-        try:
-            data = sweep.read_results_file(self.config.sweep, results, context)
-        except untrusted.NotPlain as problem:
-            raise SweepError(f"the sweep of the root commit: {problem}") from None
+    def _checked(self, data: bytes | None, context: CommandContext, config_id: int) -> Results:
         found = objectives.read(data, self.config.metrics, {config_id}.__contains__)
         if config_id not in found.sound_ids:
             example = (found.problems.examples or [f"no row for config_id {config_id}"])[0]

@@ -18,6 +18,8 @@ from treewright.llm.usage import Usage
 from treewright.tree.records.steering import Steering
 
 FORMAT_VERSION = 1
+UNREADABLE_RESULTS = "unreadable_results"
+"""The reason code of a results file that is missing, damaged or not a plain file."""
 
 Verdict = Literal["improved", "regressed", "unchanged", "unknown", "held", "violated"]
 """Metrics are improved to unknown; constraints are held or violated."""

@@ -18,8 +18,8 @@ from treewright.tree.deciding.repeated import NotOneTable
 from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import simulation
 from treewright.tree.evaluating.preflight import Preflight
-from treewright.tree.evaluating.sweep import ConfigRange
 from treewright.tree.evaluating.turns import one_after_the_other
+from treewright.tree.guard.commands import ConfigRange
 from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.records import layout
 from treewright.tree.records.model import UNSET, NoiseCheck, Unset

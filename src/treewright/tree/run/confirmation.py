@@ -17,7 +17,7 @@ import msgspec
 from treewright.tree.config import Config
 from treewright.tree.deciding import gate, objectives, scoring
 from treewright.tree.deciding.results import Results
-from treewright.tree.evaluating import heldout, simulation, sweep
+from treewright.tree.evaluating import contexts, heldout, simulation
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.guard.baselines import DecidingFiles, KeptFile
 from treewright.tree.records import events as ev
@@ -68,14 +68,14 @@ class Confirmer:
             raise KeyboardInterrupt
         swept = measured.results
         if swept is None:
-            raise sweep.SweepError(
+            raise contexts.SweepError(
                 f"the held-out sweep of node {node_id} failed ({measured.problem}); see "
                 f"{self.run_dir / log_dir}"
             )
         found = self._parse(swept.data, manifest)
         missing = [i for i in ids if i not in found.sound_ids]
         if missing:
-            raise sweep.SweepError(
+            raise contexts.SweepError(
                 f"the held-out sweep of node {node_id} has no sound row for config_id "
                 f"{missing[0]} of {ids[0]} to {ids[-1]}; lower --confirm-configs if the sweep has "
                 "no such config, or let it honour TREEWRIGHT_SWEEP_CONFIG_START and _LIMIT"

@@ -19,8 +19,9 @@ from treewright.kernel.stats.rounding import same_measurement
 from treewright.tree.config import Config
 from treewright.tree.deciding import gains, objectives
 from treewright.tree.deciding.results import FIRST, Part, Results
+from treewright.tree.evaluating.contexts import repeat_seed
 from treewright.tree.evaluating.perturbation import CONTROL, Perturbation
-from treewright.tree.evaluating.sweep import ConfigRange, repeat_seed
+from treewright.tree.guard.commands import ConfigRange
 from treewright.tree.records.model import NoiseCheck
 from treewright.tree.run.root_sweep import RootSweep, RootSweepFailed
 

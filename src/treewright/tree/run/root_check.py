@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.config import Config
+from treewright.tree.evaluating.contexts import SweepError, slot_variables
 from treewright.tree.evaluating.preflight import Preflight
-from treewright.tree.evaluating.sweep import SweepError, slot_variables
 from treewright.tree.repository.git import GitError, GitKilled
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run import faults

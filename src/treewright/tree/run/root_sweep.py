@@ -1,4 +1,4 @@
-"""Sweeping the root commit: for its baseline, and to see whether it gives the same twice."""
+"""Sweeps of the root commit, for its baseline and for checks of its noise."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
-from treewright.kernel.storage import untrusted
 from treewright.tree.config import Config
-from treewright.tree.evaluating import sweep
+from treewright.tree.evaluating.contexts import repeat_seed, root_context
 from treewright.tree.evaluating.perturbation import Perturbation
-from treewright.tree.evaluating.sweep import CommandContext, ConfigRange
 from treewright.tree.evaluating.wording import explain_end, keep_log, last_words
+from treewright.tree.guard.commands import ConfigRange, run_sweep
+from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
 from treewright.tree.repository.worktrees import Worktrees
 
@@ -24,7 +24,7 @@ class RootSweepFailed(TreewrightError):
 
 @dataclass(frozen=True, slots=True)
 class RootSweep:
-    """Sweeps one commit, each time in a worktree of its own that is removed again."""
+    """Sweeps of one commit, each in a new worktree that is removed afterwards."""
 
     config: Config
     worktrees: Worktrees
@@ -33,7 +33,7 @@ class RootSweep:
     cancel: threading.Event | None = None
 
     def last_words(self) -> str:
-        """The last lines that its first sweep said, and where its log is kept."""
+        """Return the last lines of the first sweep's log, and the path of the kept log."""
         log = self._log_dir / layout.SWEEP_LOG
         said = last_words(log)
         return (f"; it said: {said}" if said else "") + keep_log(self.worktrees, log)
@@ -65,36 +65,29 @@ class RootSweep:
         log_dir.mkdir(parents=True, exist_ok=True)
         try:
             worktree = self.worktrees.add_candidate(layout.ROOT_BASELINE, self.commit)
-            context = sweep.root_context(
+            context = root_context(
                 self.config, self.worktrees, worktree, self.commit, log_dir, self.owner, self.cancel
             )
-            seed = sweep.repeat_seed(self.config.seed, number) if is_seeded else None
+            seed = repeat_seed(self.config.seed, number) if is_seeded else None
             context = dataclasses.replace(context, seed=seed)
             if perturbation is not None and not perturbation.apply(worktree):
                 raise RootSweepFailed("there is no Python code that a candidate may change")
             name = layout.repeat("sweep", number)
-            done, results = sweep.run_sweep(self.config.sweep, context, configs, name)
-            if done.cancelled:
+            try:
+                run = run_sweep(self.config.sweep, context, configs, name)
+            except Distrusted as problem:
+                raise RootSweepFailed(f"the baseline sweep: {problem}") from None
+            if run.done.cancelled:
                 raise KeyboardInterrupt
-            if not done.ok:
-                log = log_dir / f"{name}.log"
-                said = explain_end(done, "the baseline sweep", log)
-                raise RootSweepFailed(said + keep_log(self.worktrees, log))
-            return self._read(results, context)
+            if not run.done.ok:
+                said = explain_end(run.done, "the baseline sweep", run.log)
+                raise RootSweepFailed(said + keep_log(self.worktrees, run.log))
+            if run.results is None:
+                raise RootSweepFailed(
+                    "the baseline sweep wrote no results: it has to write one CSV row per config "
+                    "to the path in TREEWRIGHT_RESULTS_CSV "
+                    f"(docs/sweep-contract.md){self.last_words()}"
+                )
+            return run.results
         finally:
             self.worktrees.remove_candidate(layout.ROOT_BASELINE)
-
-    def _read(self, results: Path, context: CommandContext) -> bytes:
-        """That a sweep of our own commit wrote nothing usable is an error."""
-        try:
-            data = sweep.read_results_file(self.config.sweep, results, context)
-        except untrusted.NotPlain as problem:
-            raise RootSweepFailed(
-                f"the baseline sweep wrote results that cannot be read: {problem}"
-            ) from None
-        if data is None:
-            raise RootSweepFailed(
-                "the baseline sweep wrote no results: it has to write one CSV row per config to "
-                f"the path in TREEWRIGHT_RESULTS_CSV (docs/sweep-contract.md){self.last_words()}"
-            )
-        return data
