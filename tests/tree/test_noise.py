@@ -120,9 +120,21 @@ def test_perturbed_sources_never_share_bytecode() -> None:
     ("program", "evaluator", "why"),
     [
         (PROGRAM, EVALUATOR, "with seed 0 and"),
-        (PROGRAM, SEEDED_EVALUATOR, "after a change that only draws random numbers: a fixed seed hides its noise"),
-        (SEEDED_PROGRAM, EVALUATOR, "after a change that only draws random numbers: a fixed seed hides its noise"),
-        (NUMPY_PROGRAM, EVALUATOR, "after a change that only draws random numbers: a fixed seed hides its noise"),
+        (
+            PROGRAM,
+            SEEDED_EVALUATOR,
+            "after a change that only draws random numbers: a fixed seed hides its noise",
+        ),
+        (
+            SEEDED_PROGRAM,
+            EVALUATOR,
+            "after a change that only draws random numbers: a fixed seed hides its noise",
+        ),
+        (
+            NUMPY_PROGRAM,
+            EVALUATOR,
+            "after a change that only draws random numbers: a fixed seed hides its noise",
+        ),
     ],
     ids=["unseeded", "seeded-evaluator", "seeded-program", "own-generator"],
 )
