@@ -32,10 +32,10 @@ def test_algotypes_are_a_pattern_of_cells() -> None:
         ("bfs:2", "unknown algotype 'bfs': choose from ucb, puct, depth_first, best_first, random"),
         ("", "unknown algotype ''"),
         ("ucb,,puct", "unknown algotype ''"),
-        ("ucb:", "'ucb:': after the colon stands how many cells, 1 or more"),
-        ("ucb:0", "'ucb:0': after the colon"),
-        ("ucb:-1", "'ucb:-1': after the colon"),
-        ("ucb:two", "'ucb:two': after the colon"),
+        ("ucb:", "'ucb:': give the number of cells after the colon, 1 or more"),
+        ("ucb:0", "'ucb:0': give the number of cells"),
+        ("ucb:-1", "'ucb:-1': give the number of cells"),
+        ("ucb:two", "'ucb:two': give the number of cells"),
     ],
 )
 def test_wrong_algotypes_are_named(text: str, message: str) -> None:

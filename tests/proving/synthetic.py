@@ -1,7 +1,7 @@
 """A world of goals made of numbers: free steps, with shared goals, circles and dead ends.
 
 The goal `k` under tactic `t` leaves goals computed from a hash of both, so that the world is the
-same for everybody with its seed and needs no memory. Stands in for Lean where a test is about the
+same for every user of its seed and needs no memory. Stands in for Lean where a test is about the
 search itself and needs thousands of steps.
 """
 

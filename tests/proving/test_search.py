@@ -174,7 +174,7 @@ def test_the_time_limit_counts_earlier_processes() -> None:
         ),
         (
             lambda it: msgspec.structs.replace(it, attempts=it.attempts[:-1]),
-            "attempts|does not say",
+            "attempts|has no answer",
         ),
     ],
 )

@@ -229,6 +229,8 @@ def parse_algotypes(text: str) -> tuple[Algotype, ...]:
         if not named:
             raise UsageError(f"unknown algotype '{word}': choose from {', '.join(ALGOTYPES)}")
         if colon and not (count.isascii() and count.isdigit() and int(count) > 0):
-            raise UsageError(f"'{part.strip()}': after the colon stands how many cells, 1 or more")
+            raise UsageError(
+                f"'{part.strip()}': give the number of cells after the colon, 1 or more"
+            )
         pattern += named * int(count or 1)
     return tuple(pattern)

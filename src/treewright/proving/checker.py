@@ -240,7 +240,7 @@ def check_twice(check: Callable[[], Verdict]) -> Verdict:
     if verdict.is_fault:
         verdict = check()
     if verdict.is_fault:
-        raise Unchecked(f"the replay check came to no answer: {verdict.reason}: {verdict.detail}")
+        raise Unchecked(f"the replay check gave no answer: {verdict.reason}: {verdict.detail}")
     return verdict
 
 

@@ -274,8 +274,8 @@ def write_certificate(
     verdict = checker.check(original, text, targets)
     if verdict.certificate is None:
         raise StorageError(
-            f"{directory}: what its trace says was proved does not hold "
-            f"({verdict.reason}: {verdict.detail}); the trace was changed: start a new run"
+            f"{directory}: a proof in the trace does not hold ({verdict.reason}: "
+            f"{verdict.detail}); the trace was changed: start a new run"
         )
     folder = directory / layout.PROVED
     atomic.make_directory(folder)

@@ -229,7 +229,7 @@ class _Replay:
             without = recording.opened.without
             expander = make_expander(settings, environment, source, suggestions, without=without)
             if expander.root.key != recording.opened.root.key:
-                raise _DifferenceFound(f"{where}: it is another one now")
+                raise _DifferenceFound(f"{where}: the goal differs from the recorded one")
             runner = make_runner(settings, expander)
             for line in recording.iterations:
                 if difference := _compare_step(runner, line):

@@ -273,7 +273,7 @@ def require_unchanged(record: RunRecord, modules: dict[str, str]) -> None:
     before = record.lean.modules
     changed = [name for name in before | modules if before.get(name) != modules.get(name)]
     if changed:
-        raise UsageError(f"{min(changed)} was edited since this run began; begin another one")
+        raise UsageError(f"{min(changed)} was edited since this run began; start a new run")
 
 
 def _git(directory: Path, *arguments: str) -> str | None:

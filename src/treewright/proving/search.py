@@ -206,7 +206,7 @@ class Search:
         if self.recording.opened is None:
             self.sink.append([line])
         elif difference := first_difference(self.recording.opened, line):
-            raise TraceError(f"goal {self.goal} is another one now: {difference}")
+            raise TraceError(f"goal {self.goal} differs from the recorded one: {difference}")
 
     def run(self, runner: Runner, until: int | None = None) -> Stop | None:
         """Simulate until the goal is settled, a limit is reached, or the user asks to stop.

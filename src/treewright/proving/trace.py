@@ -251,5 +251,5 @@ class RecordedEnvironment:
 
     def _beyond(self, what: str) -> LiveEnvironment:
         if self._live is None:
-            raise TraceError(f"the trace does not say what came of {what}")
+            raise TraceError(f"the trace has no answer about {what}")
         return self._live

@@ -35,7 +35,7 @@ def test_a_file_of_tactics() -> None:
         ("much\tsimp\n", "tactics.txt:1: the prior `much` is not a number"),
         ("1.5\tsimp\n", "tactics.txt:1: the prior 1.5 is not above 0"),
         ("0.5\t\n", "tactics.txt:1: a prior without a tactic"),
-        ("simp\nsimp\n", "tactics.txt:2: the tactic stands in the file already"),
+        ("simp\nsimp\n", "tactics.txt:2: the tactic is in the file twice"),
         ("# nothing\n", "no tactics in it"),
     ],
 )

@@ -133,7 +133,7 @@ def _rows(facts: RunFacts) -> dict[str, list[_Mark]]:
     """Return the interventions by agent, then by node, then those on all."""
     agents: dict[int, list[_Mark]] = {}
     nodes: dict[tuple[int, int], list[_Mark]] = {}
-    nobody: list[_Mark] = []
+    general: list[_Mark] = []
     for turn in facts.iterations:
         for event in turn.interventions:
             mark = (turn.iteration, event)
@@ -142,10 +142,10 @@ def _rows(facts: RunFacts) -> dict[str, list[_Mark]]:
             elif event.node is not None:
                 nodes.setdefault((turn.goal, event.node), []).append(mark)
             else:
-                nobody.append(mark)
+                general.append(mark)
     rows = {f"agent {agent}": marks for agent, marks in sorted(agents.items())}
     rows |= {f"goal {g} node {n}": marks for (g, n), marks in sorted(nodes.items())}
-    return rows | ({"everybody": nobody} if nobody else {})
+    return rows | ({"all agents": general} if general else {})
 
 
 def _mark(x: float, y: float, iteration: int, event: Intervention) -> str:

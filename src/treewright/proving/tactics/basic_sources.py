@@ -48,7 +48,7 @@ def parse(text: str, path: str) -> tuple[Candidate, ...]:
         if escapes := find_escapes(tactic):
             raise UsageError(f"{where}: `{escapes[0].word}` is not allowed in a proof")
         if tactic in tactics:
-            raise UsageError(f"{where}: the tactic stands in the file already")
+            raise UsageError(f"{where}: the tactic is in the file twice")
         tactics.append(tactic)
         if tab:
             given[tactic] = _prior(before.strip(), where)

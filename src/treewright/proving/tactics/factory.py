@@ -120,7 +120,7 @@ def open_source(
     settings, target = record.settings, record.target
     if settings.sources.cache is not None and cache is None:
         raise UsageError(
-            "this run draws on a ledger; go on with `treewright prove --resume`, which opens it"
+            "this run uses a ledger; continue it with `treewright prove --resume`, which opens it"
         )
     from treewright.premises.index import PremiseIndex
     from treewright.premises.library import library_path
