@@ -1,4 +1,4 @@
-"""What the tests of Lean sessions share."""
+"""Fixtures and helpers for the tests of Lean sessions."""
 
 from __future__ import annotations
 

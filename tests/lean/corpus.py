@@ -11,7 +11,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A candidate that does not prove the original's target, whatever it looks like."""
+    """A candidate that does not prove the original's target, although it may seem to."""
 
     family: str
     name: str
@@ -22,7 +22,7 @@ class Attack:
 
 @dataclass(frozen=True, slots=True)
 class Honest:
-    """A candidate that proves what the original left open."""
+    """A candidate that proves the original's open target."""
 
     name: str
     original: str

@@ -1,4 +1,4 @@
-"""A project with a module whose code has another library looked at, wherever it runs."""
+"""A project with a module that changes Lean's search path in the process that runs its code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def hostile(
     home: LeanHome,
     _hostile_projects: list[tuple[Path, Path]],
 ) -> tuple[Path, Path]:
-    """A project whose `Foo.Evil` has another library looked at, and the cache that it and then
+    """A project with a `Foo.Evil` that changes Lean's search path, and the cache that it and then
     `Foo.Honest` were compiled into."""
     if not _hostile_projects:
         place = tmp_path_factory.mktemp("hostile")

@@ -31,7 +31,7 @@ _LINES = _BLOCK.count("\n")
 
 
 def long_file(lines: int) -> str:
-    """About so many lines; `Long.early` and `Long.late` are open."""
+    """Return a file of about that length; `Long.early` and `Long.late` are open."""
     blocks = (_BLOCK.replace("{i}", str(i)) for i in range(max(1, lines // _LINES)))
     early = "theorem early (n : Nat) : n ≤ n + 1 := by\n  sorry\n\n"
     late = "theorem late (n : Nat) : f0 n ≤ f0 n + 1 := by\n  sorry\n"

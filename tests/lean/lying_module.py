@@ -1,4 +1,4 @@
-"""A project module that tries to change what a statement means, or to lie; for every host."""
+"""A project module that tries to change the meaning of a statement; for both hosts."""
 
 from __future__ import annotations
 

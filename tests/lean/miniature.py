@@ -33,7 +33,7 @@ def _contents(files: dict[str, bytes]) -> str:
 
 @pytest.fixture
 def tarball(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package, expected by its own hashes; and a cache of its own."""
+    """A small package with matching hashes, and an empty cache."""
     wasm = small_module.module()
     library = _tar({"./Init.olean": b"olean", "./._Init.olean": b"fork", "./Init/A.olean": b"a"})
     data = _tar(

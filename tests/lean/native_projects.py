@@ -92,4 +92,4 @@ def built(native: NativeHost, root: Path, modules: dict[str, str]) -> NativeHost
     (root / "lake-manifest.json").write_text(json.dumps({"packages": packages}))
     path = ":".join(map(str, libraries))
     host = dataclasses.replace(native, project=root, modules={"LEAN_PATH": path})
-    return host.as_it_stands()
+    return host.with_trusted_files()

@@ -42,8 +42,8 @@ def small_project(place: Path, **modules: str) -> Path:
 
 
 def opened(root: Path, cache: Path, said: list[str] | None = None) -> Project:
-    """A project whose compiled modules are kept below a directory of the test's, where commands
-    whose cache it is have theirs too."""
+    """A project with its compiled modules below a directory of the test; commands
+    with that cache keep theirs there too."""
     announce = (said if said is not None else []).append
     project = open_project(root, announce, ModuleStore(cache / "modules"))
     assert project is not None

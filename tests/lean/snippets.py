@@ -7,7 +7,7 @@ A text begins at `-- snippet: NAME`. Lean takes it without an error unless it sa
     -- value: TEXT    the same, of code that is run: or that the bundled Lean has no code for it
     -- runs           code is run: where the bundled Lean has none and says so, errors may follow
 
-The half that a hash of the name picks was put aside when they were written: what was repaired was
+The half that a hash of the name picks was put aside when they were written. The repairs were
 found with the other half.
 """
 

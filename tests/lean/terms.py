@@ -1,4 +1,4 @@
-"""Writes the data that crosses to the judge, by hand: what a corrupted elaborator could send."""
+"""Writes the judge's input by hand, as a corrupted elaborator could send it."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_the_corpus_is_large_and_says_what_it_is() -> None:
 def test_no_attack_gets_through(
     replayer: Replayer, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the rules stop is tried again without it: the judge has to hold alone."""
+    """An attack that the rules stop is tried again without them: the judge must refuse it alone."""
     for attack in (a for a in ATTACKS if a.family == family):
         verdict = check(replayer, attack)
         assert not verdict.proved, attack

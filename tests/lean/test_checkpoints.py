@@ -9,7 +9,7 @@ from tests.lean.long_file import long_file
 from treewright.lean.session.answers import CheckResult
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify import restrictions
-from treewright.lean.verify.additions import difference
+from treewright.lean.verify.additions import find_additions
 
 TEXT = long_file(80)
 SHORTER = long_file(60)  # with `f1`, behind which something changes
@@ -84,7 +84,7 @@ def test_a_target_near_the_top_does_not_wait_for_the_end(lean: HostSession) -> N
 def test_rules_are_applied_to_a_text_that_was_read_without_one(lean: HostSession) -> None:
     original = "theorem t : 1 = 1 := by\n  sorry\n#check t\n"
     candidate = original.replace("sorry", "run_tac pure ()\n  rfl")
-    changed = difference(original.encode(), candidate.encode())
+    changed = find_additions(original.encode(), candidate.encode())
     assert isinstance(lean.check_file(candidate), CheckResult)
     guarded = lean.check_file(candidate, rules=restrictions.rules(changed, commands=False))
     assert isinstance(guarded, CheckResult)

@@ -26,7 +26,7 @@ def session(home: LeanHome) -> Iterator[HostSession]:
 
 
 def _check(lean: HostSession, text: str, generated: Sequence[str]) -> list[Diagnostic]:
-    """Elaborates a text of which some parts are generated, under rules that forbid nothing."""
+    """Elaborate a partly generated text, under rules that forbid nothing."""
     ranges = [
         [start := text.encode().index(part.encode()), start + len(part.encode())]
         for part in generated

@@ -43,7 +43,7 @@ def test_an_image_that_ends_early_is_an_error_of_one_line(
 ) -> None:
     with (home.path / IMAGE_FILE).open("rb") as whole:
         (elsewhere.path / IMAGE_FILE).write_bytes(whole.read(1 << 20))
-    # The look at the files would notice: this is about what comes after it.
+    # The check of the files would notice; this test is about the steps after it.
     monkeypatch.setattr("treewright.lean.hosts.wasm.manifest.verify_home", lambda _home: None)
     with pytest.raises(LeanError, match="the image ends early"):
         LeanProcess(elsewhere)

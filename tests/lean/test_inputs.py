@@ -1,4 +1,4 @@
-"""Names, modules, binders, statements and scripts are what they are called, or refused."""
+"""Text that is not the name, module, binder, statement or script it claims to be is refused."""
 
 from __future__ import annotations
 

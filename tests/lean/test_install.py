@@ -53,7 +53,7 @@ def test_killed_while_unpacking_leaves_no_half_installation(
         with pytest.raises(Killed):
             install.ensure_installed(from_file=tarball)
     assert install.find_installed() is None
-    # What a kill -9 would have left beside it is swept by the next installation.
+    # The next installation removes the leftovers of a killed one.
     leftover = install.installed_path().with_name(f".{install.installed_path().name}.123")
     leftover.mkdir()
     assert install.ensure_installed(from_file=tarball).path.is_dir()

@@ -24,7 +24,7 @@ TRUE = "public theorem target : 1 = 1 := by\n  sorry\n"
 
 @dataclass
 class Pair:
-    """Who reads originals, and who rules."""
+    """The reader of originals, and the judge."""
 
     reader: OriginalReader
     judge: Judge

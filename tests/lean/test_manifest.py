@@ -111,7 +111,7 @@ def test_what_the_quick_check_cannot_see_the_full_one_does(small: LeanHome) -> N
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files whose contents were read."""
+    """Collect the names of the files that were read."""
     names: list[str] = []
     original = manifest._read_all
 

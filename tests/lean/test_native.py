@@ -1,6 +1,6 @@
-"""Which Lean is taken, and what is said where a toolchain is missing, too old or not pinned.
+"""The choice of a Lean, and the messages about toolchains that are missing, old or not pinned.
 
-The toolchains here are shell scripts that say a version: what a real one does is in
+The toolchains here are shell scripts that print a version; tests with a real toolchain are in
 tests/lean/conformance, which runs where there is one.
 """
 
@@ -41,7 +41,7 @@ def says_version(prefix: Path, version: str) -> Path:
 
 @pytest.fixture
 def elan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty elan, and nothing else of Lean on the path."""
+    """An empty elan, and no Lean on the path."""
     monkeypatch.setenv("ELAN_HOME", str(tmp_path / "elan"))
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     (tmp_path / "elan" / "toolchains").mkdir(parents=True)
@@ -150,7 +150,7 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NativeHost:
     tool = toolchain.Toolchain(tmp_path / "lean", (4, 20, 0), "")
     (tool.prefix / "lib").mkdir()
     (tool.prefix / "lib" / "Init.olean").write_bytes(b"compiled")
-    return NativeHost(tool, root, modules=said).as_it_stands()
+    return NativeHost(tool, root, modules=said).with_trusted_files()
 
 
 def test_a_judge_gets_nothing_of_the_project(inside: NativeHost) -> None:
@@ -165,8 +165,8 @@ def test_a_judge_gets_nothing_of_the_project(inside: NativeHost) -> None:
     manifest.write_text('{"packages": [{"name": "self"}]}')
     assert inside.judging().modules == {"LEAN_PATH": str(dep)}  # it was decided before
     manifest.unlink()
-    assert inside.as_it_stands().judging().modules == {"LEAN_PATH": str(dep)}
-    assert replace(inside, standing=None).judging().modules == {"LEAN_PATH": ""}
+    assert inside.with_trusted_files().judging().modules == {"LEAN_PATH": str(dep)}
+    assert replace(inside, trusted_files=None).judging().modules == {"LEAN_PATH": ""}
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_judge_gets_nothing_of_the_project(inside: NativeHost) -> None:
 def test_what_verdicts_rest_on_must_stay_as_it_was(
     inside: NativeHost, tmp_path: Path, changed: str
 ) -> None:
-    """Also if somebody puts the file's time back: when it was changed cannot be set."""
+    """Also if a program restores the file's time: the time of its last change cannot be set."""
     host_program.compiled_host(inside.toolchain)
     assert inside.changed(["Foo"]) == ""
     file = tmp_path / changed
@@ -194,18 +194,18 @@ def test_nothing_may_come_to_what_a_judge_finds(inside: NativeHost) -> None:
     assert inside.changed([]) == str(new.parent)
     new.unlink()
     assert inside.changed([]) == str(new.parent)  # it was there for a while
-    inside = inside.as_it_stands()
+    inside = inside.with_trusted_files()
     (program / "Evil.olean").write_bytes(b"compiled")
     assert inside.changed([]) == str(program)
 
 
 def test_a_judge_is_started_from_what_was_there_at_the_beginning(inside: NativeHost) -> None:
-    """Who runs as the user can read the key, and seal another program with it."""
+    """A program of the same user can read the key, and seal another program with it."""
     lean = inside.toolchain.lean
     assert inside.changed([]) == ""
     lean.write_text(lean.read_text() + "\n")
     assert inside.changed([]) == str(lean)
-    inside = inside.as_it_stands()
+    inside = inside.with_trusted_files()
     program = host_program.compiled_host(inside.toolchain)
     module = program / "TreewrightHost.olean"
     module.write_text("evil")
@@ -239,17 +239,17 @@ def test_other_directories_in_the_place_of_believed_ones_are_noticed(
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "back").symlink_to(inside.toolchain.prefix / "lib")
-    inside = inside.as_it_stands()
+    inside = inside.with_trusted_files()
     (library / "Linked").symlink_to(outside)
     assert inside.changed([]) == str(library)
-    inside = inside.as_it_stands()
+    inside = inside.with_trusted_files()
     (outside / "Evil.olean").write_bytes(b"compiled")  # a link is followed, as Lean does it
     assert inside.changed([]) == str(library / "Linked")
-    inside = inside.as_it_stands()
+    inside = inside.with_trusted_files()
     assert inside.changed([]) == ""
     while outside.stat().st_ctime_ns <= library.stat().st_ctime_ns:
         outside.touch()  # until the clock of the files goes on
-    inside = inside.as_it_stands()
+    inside = inside.with_trusted_files()
     aside = library.rename(tmp_path / "aside")
     library.mkdir()
     library.rmdir()
@@ -284,7 +284,7 @@ def test_all_parts_of_a_module_count(inside: NativeHost, part: str) -> None:
     assert (before.text, before.compiled != after.compiled) == (after.text, True)
     believed = inside.toolchain.prefix / "lib" / f"Init.{part}"
     believed.write_bytes(b"proofs")
-    inside = inside.as_it_stands()
+    inside = inside.with_trusted_files()
     assert inside.changed(["Foo"]) == ""
     believed.write_bytes(b"other proofs")
     assert inside.changed(["Foo"]) == str(believed)
@@ -332,7 +332,7 @@ def test_a_judges_program_that_was_changed_in_the_cache_is_not_started(
     monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path / "state"))
     tool, log = counting
     place = host_program.compiled_host(tool)
-    assert "compiling the native host for Lean 4.20.0" in caplog.text  # nobody waits in silence
+    assert "compiling the native host for Lean 4.20.0" in caplog.text  # the wait is announced
     assert host_program.compiled_host(tool) == place
     assert log.read_text() == "once\n"
     assert caplog.text.count("compiling") == 1
@@ -411,7 +411,7 @@ def test_a_host_without_a_hash_function_sends_what_the_hash_is_of() -> None:
 def test_a_project_for_another_lean_than_the_bundled_one_is_told(
     tmp_path: Path, pin: str, is_said: bool, treewright
 ) -> None:
-    """What is proved with the bundled one may use what the other does not have."""
+    """A proof by the bundled Lean may use tactics that the project's Lean lacks."""
     (tmp_path / "lakefile.toml").write_text('name = "p"\n')
     (tmp_path / "lean-toolchain").write_text(f"{pin}\n")
     (tmp_path / "A.lean").write_text("theorem a : True := trivial\n")

@@ -171,7 +171,7 @@ def test_sessions_are_recycled_by_memory_and_use(home: LeanHome) -> None:
 
 
 def test_killed_at_random_under_load_every_request_ends(pool: LeanProcesses) -> None:
-    """Chaos: whoever kills sessions meanwhile, a request gives a result or a typed error."""
+    """While sessions are killed at random, every request gives a result or a typed error."""
     chance = random.Random(7)
     ended = threading.Event()
     kinds: dict[str, int] = {}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lean.projects import small_project
-from treewright.lean.checkup import Kept, kept_modules
+from treewright.lean.checkup import ProjectModules, read_project_modules
 from treewright.lean.hosts.wasm.compiler import WasmCompiler
 from treewright.lean.project import module_store
 from treewright.lean.project.lakefile import Options
@@ -210,7 +210,7 @@ def test_a_pipe_in_the_cache_is_not_waited_for(root: Path) -> None:
 def test_what_somebody_else_put_into_the_cache_is_not_taken(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stranger who knows the key of a module, and makes a label for other bytes as we do."""
+    """An attacker knows the key of a module, and labels other bytes in the same format."""
     (honest,) = project(root)[0].modules_for(["Foo.A"])
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("TREEWRIGHT_STATE", str(tmp_path / "of the stranger"))
@@ -345,11 +345,11 @@ def test_what_is_compiled_can_be_told_without_lean(
     monkeypatch.setattr(WasmCompiler, "version", Joiner.version)
     monkeypatch.setattr(WasmCompiler, "has", Joiner.has)
     kept = ModuleStore(root.parent / "cache")
-    assert kept_modules(root, kept) == Kept(untried=5)
+    assert read_project_modules(root, kept) == ProjectModules(untried=5)
     opened, _ = project(root)
     opened.modules_for(["Foo.C"])
     assert opened.problem_of("Foo.D")
-    found = kept_modules(root / "Foo", kept)
+    found = read_project_modules(root / "Foo", kept)
     assert (found.compiled, found.untried) == (2, 1), "A and C; E was not looked at"
     assert list(found.wrong) == ["Foo.B", "Foo.D"]
     assert found.wrong["Foo.D"].endswith("(imported by Foo.D)")

@@ -47,7 +47,7 @@ def test_every_sorry_of_a_project_is_worked_on_in_order(
     assert (root / "Foo" / "Even.lean").read_text() == EVEN.replace(
         "sorry", "exact Foo.Even.add h h"
     )
-    # A run whose project has changed is not continued, and no Lean is started to say so.
+    # A run of a changed project is not continued, and no Lean is started for the message.
     (root / "Foo" / "Basic.lean").write_text(f"{BASIC}-- edited\n")
     monkeypatch.setattr(processes, "LeanProcesses", None)
     again = treewright_here("prove", "--resume", file["run_id"], cwd=root)

@@ -1,4 +1,4 @@
-"""Projects whose own modules lie: their code runs where they are read, and nowhere else.
+"""Projects with lying modules: their code runs only in the processes that read them.
 
 Each of these had `theorem t : False` proved while one process read the original and ruled.
 """
@@ -120,7 +120,7 @@ def test_a_home_may_be_behind_a_link(tmp_path: Path, home: LeanHome) -> None:
 
 
 class _WithoutLibrary(LeanHome):
-    """Whose library goes when it has started: it is installed anew, or its disk is away."""
+    """A Lean that loses its library after its start, by a new installation or a lost disk."""
 
     def launch(self) -> Launch:
         return Launch(launch.command(self), "/", launch.environment(self.path / IMAGE_FILE))

@@ -44,7 +44,7 @@ def source(name: str) -> str:
 
 
 def proved(checker: Replayer, name: str, target: str, proof: str) -> Verdict:
-    """What the check says of a proof in the place of the target's `sorry`."""
+    """Return the verdict on a proof in the place of the target's `sorry`."""
     text = source(name)
     start = text.index("sorry", text.index(target))
     candidate = text[:start] + proof + text[start + len("sorry") :]

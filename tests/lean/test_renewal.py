@@ -1,4 +1,4 @@
-"""Who has read headers is as new for a module; where a module's code ran, nothing else does."""
+"""A process that read only headers compiles a module; code of two modules shares no process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_who_has_read_headers_compiles_what_a_new_process_does(
 
 
 def test_where_code_of_a_module_has_run_nothing_else_is_compiled(compiler: WasmCompiler) -> None:
-    """Whatever it has left there: a thread that works on the memory need not be one we count."""
+    """Leftovers of its code: a thread that works on the memory may be unknown to Lean."""
     pids = []
     for text in (TRACES, BASIC, LOOKS):
         _compiled(compiler, text)

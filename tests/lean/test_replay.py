@@ -11,7 +11,7 @@ import pytest
 
 from tests.here import lent_replayer
 from treewright.lean.hosts.wasm.home import LeanHome
-from treewright.lean.verify.additions import difference
+from treewright.lean.verify.additions import find_additions
 from treewright.lean.verify.replayer import Replayer
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
@@ -268,7 +268,7 @@ def test_a_process_that_has_grown_is_ended_and_the_next_check_has_another(
         (b"by sorry\n", b"by simp; sorry\n", ((2, 15),)),
         (b"a sorry\nb sorry\n", b"a\n  x\nb sorry\n", ((1, 6),)),
         (b"a sorry\nb sorry\n", b"a\n  x\nb\n  y\n", ((1, 6), (7, 12))),
-        # Sorries with little or nothing between them, of which some are left as they were.
+        # Sorries with little or no text between them; some of them stay.
         (b"a sorry\nb\n sorry\n sorry\n", b"a x\nb\n sorry\n sorry\n", ((2, 3),)),
         (b"a\n by sorry\n sorry\n", b"a\n by x\n sorry\n", ((6, 7),)),
         (b"a\n. sorry\n. sorry\n", b"a\n. x\n  . y\n. sorry\n", ((4, 11),)),
@@ -280,7 +280,7 @@ def test_a_process_that_has_grown_is_ended_and_the_next_check_has_another(
 def test_the_changed_stretches_are_whole_words(
     old: bytes, new: bytes, expected: tuple[tuple[int, int], ...]
 ) -> None:
-    assert difference(old, new) == expected
+    assert find_additions(old, new) == expected
 
 
 _TARGET = "theorem target (a b : Nat) : a + b = b + a := by\n  sorry\n"
@@ -304,7 +304,7 @@ _BAD = "def bad : Nat := undefinedThing + 1\n"
 def test_an_error_that_does_not_concern_the_target_does_not_count(
     replayer: Replayer, original: str
 ) -> None:
-    # Of more lines than the original, so that what stands behind it stands elsewhere.
+    # It has more lines than the original, so later text moves.
     candidate = original.replace("sorry", "skip\n  omega")
     assert replayer.text(original, candidate, ["target"]).proved
 

@@ -87,7 +87,7 @@ def test_no_process_can_be_started(lean: HostSession, tmp_path: Path) -> None:
     ("symbol", "refusal"),
     [
         ("system", "the sandbox has no _emscripten_system"),
-        # What the module imports from JavaScript is no symbol of it.
+        # Functions imported from JavaScript are not symbols of the module.
         ("emscripten_run_script_int", "Could not find native implementation"),
         ("emscripten_run_script_string", "Could not find native implementation"),
     ],
@@ -126,7 +126,7 @@ def test_the_environment_is_scrubbed(lean: HostSession, monkeypatch: pytest.Monk
 
 
 def test_the_protocol_is_out_of_reach(lean: HostSession) -> None:
-    """Lean code sees an empty stdin, and what it prints is no reply."""
+    """Lean code sees an empty stdin, and its output is not taken as a reply."""
     said = outcome(
         lean,
         "#eval show IO Unit from do\n"

@@ -457,7 +457,7 @@ theorem rests : 3 + 4 = 0 := (Nat.add_comm 3 4).trans (magic (4 + 3))
 
 def test_a_death_right_after_the_start_leaves_no_lean() -> None:
     """It runs, and its group has not been told to the watchdog yet. One that loads its library
-    then does not see that nobody will ask."""
+    then does not notice that no request will come."""
     script = """
 import os, signal
 from treewright.kernel.procs import watchdog

@@ -1,4 +1,4 @@
-"""What was an export is found as a symbol; only what the script names stays an export."""
+"""Former exports are found as symbols; only exports that the script names stay."""
 
 from __future__ import annotations
 

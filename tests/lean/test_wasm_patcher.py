@@ -27,7 +27,7 @@ process.stdout.write(JSON.stringify(calls.map(call)));
 """
 
 
-# What the miniature of lean.js names: all functions that are called below, and no constant.
+# Names in the small lean.js: all functions that are called below, and no constant.
 _SCRIPT = " ".join(f'wasmExports["{name}"]' for name in small_module.functions())
 
 
@@ -67,7 +67,7 @@ def test_sizes_are_as_before_or_trap() -> None:
         ("lean_io_prim_handle_read", 0, 2**32 - 1): "unreachable",
         ("lean_io_get_random_bytes", 8): 8,
         ("lean_io_get_random_bytes", 2**32 - 8): "unreachable",
-        ("l_Lean_compileDecls", 8, 1, 8, 8): 1,  # nobody is asked if nobody is there
+        ("l_Lean_compileDecls", 8, 1, 8, 8): 1,  # no function is asked if none is set
     }
     assert _run(patched, list(calls)) == list(calls.values())
 

@@ -1,4 +1,4 @@
-"""What is read of a Lake workspace, without Lean."""
+"""Lake workspaces are read without Lean."""
 
 from __future__ import annotations
 

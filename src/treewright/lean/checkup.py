@@ -82,11 +82,11 @@ def _native(start: Path) -> Iterator[Check]:
 
 
 def _compiled(project: Path) -> Iterator[Check]:
-    """What the bundled Lean has of the project's modules."""
+    """Return the check of the project's modules in the cache of the bundled Lean."""
     if not is_installed():
         return
     try:
-        kept = kept_modules(project)
+        kept = read_project_modules(project)
     except TreewrightError as error:
         yield Check(_GROUP, _COMPILED, "failed", str(error))
         return
@@ -112,19 +112,19 @@ def bundled_lean(group: str, name: str, ready: str) -> Check:
 
 
 @dataclass(slots=True)
-class Kept:
-    """What the cache knows of a project's modules: how many are compiled, why others cannot be,
-    how many nobody has tried as they are now."""
+class ProjectModules:
+    """The project's modules in the cache: compiled, impossible to compile (with the reason),
+    untried."""
 
     compiled: int = 0
     wrong: dict[str, str] = field(default_factory=dict[str, str])
     untried: int = 0
 
 
-def kept_modules(start: Path, store: ModuleStore | None = None) -> Kept:
+def read_project_modules(start: Path, store: ModuleStore | None = None) -> ProjectModules:
     """For the modules of the project around `start`. Starts no Lean and compiles nothing."""
     workspace = open_workspace(start)
-    kept = Kept()
+    kept = ProjectModules()
     if workspace is None:
         return kept
     project = Project(workspace, _Untried(ensure_installed), store)

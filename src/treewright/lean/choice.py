@@ -46,9 +46,16 @@ class Choice:
 
 
 def choose(requested: str = "auto", start: Path | None = None, *, sandbox: bool = False) -> Choice:
-    """`auto`: native inside a Lake project whose toolchain is installed, else wasm.
+    """Choose a Lean.
 
-    The bundled Lean is a sandbox of its own; `sandbox` is about native code.
+    Args:
+        requested: `wasm`, `native`, or `auto`: native inside a Lake project with an
+            installed toolchain, else wasm.
+        start: where to look for a Lake project (default: the current directory).
+        sandbox: whether native Lean runs in bubblewrap. The bundled Lean is always in a sandbox.
+
+    Raises:
+        UsageError: the requested Lean does not exist or is not installed.
     """
     if requested not in BACKENDS:
         raise UsageError(
@@ -110,10 +117,14 @@ def open_project(
     read: Callable[[Path], str | None] = read_text,
     allowed: Callable[[Path], bool] = lambda directory: True,
 ) -> Project | None:
-    """The project that a file or directory is in, or None; what it says goes to `announce`.
+    """Return the Lake project around a path, for the bundled Lean; None if there is none.
 
-    `read` gives the text of a module, or None if it cannot be had; `allowed` says where packages
-    may be.
+    Args:
+        start: a file or directory.
+        announce: receives the notes about the project.
+        store: the cache of compiled modules (default: the user's).
+        read: returns the text of a module, or None if it cannot be read.
+        allowed: whether packages may be in a directory.
     """
     workspace = open_workspace(start, allowed)
     if workspace is None:
@@ -144,9 +155,10 @@ def check_files(
     *,
     timeout: float,
 ) -> Iterator[tuple[Path, CheckResult | Timeout | SessionLost]]:
-    """File after file, in another session when one was lost or the next is in another project.
+    """Check file after file; yield each path with its result.
 
-    What one file lacks keeps nobody from the others; of a single file it is raised.
+    A session is replaced when it was lost, or when the next file is in another project. A module
+    that one file lacks does not stop the check of the others; of a single file it is raised.
     """
     session: HostSession | None = None
     project: Project | None = None

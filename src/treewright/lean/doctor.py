@@ -40,9 +40,9 @@ class DoctorReport:
 
 
 def examine(session: LeanSession, reason: str, host: Host) -> DoctorReport:
-    """Proves a theorem step by step, repeatedly, and once through the replay check.
+    """Prove a theorem step by step, repeatedly, and once through the replay check.
 
-    Every file of the bundled Lean is read and compared with what was installed.
+    Every file of the bundled Lean is read and compared with the installed one.
     """
     files = verify_home(host, full=True) if isinstance(host, LeanHome) else 0
     times: list[float] = []

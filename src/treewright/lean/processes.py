@@ -1,7 +1,7 @@
 """`LeanProcesses`: starts, lends, renews and ends the Lean processes of one program.
 
 Sessions are lent in the order of the requests, to threads and to asyncio tasks. The replay check
-has three processes of its own, which are never lent as sessions: the judge must not have read any
+has three separate processes, which are never lent as sessions: the judge must not have read any
 generated text.
 """
 
@@ -89,7 +89,7 @@ class LeanProcesses:
 
     Args:
         host: which Lean is started.
-        project: the Lake project whose modules the processes may import.
+        project: the Lake project that the processes may import modules of.
         axioms: the axioms that proofs may rest on, for the replay check.
         limits: how many sessions are lent, and when they are replaced.
     """
@@ -146,7 +146,7 @@ class LeanProcesses:
                 self._starting.submit(_ignore_problem, start)
 
     def new_session(self) -> HostSession:
-        """Return a session that belongs to the caller, who closes it.
+        """Return a session that the caller has to close.
 
         The first call after `start` returns the session that was started in advance.
         """

@@ -120,7 +120,7 @@ def extract_file(session: LeanSession, path: Path, *, timeout: float) -> FileSor
 
 
 def extract_source(session: LeanSession, path: Path, source: str, *, timeout: float) -> FileSorries:
-    """The same for a file whose text is at hand."""
+    """Return the sorries of a file from its text."""
     try:
         result = session.check(source, sorries=True, timeout=timeout)
     except TreewrightError as error:
@@ -139,9 +139,9 @@ def extract_source(session: LeanSession, path: Path, source: str, *, timeout: fl
 def extract_files(
     sessions: Callable[[], LeanSession], paths: Iterable[Path], *, timeout: float
 ) -> Iterator[FileSorries]:
-    """File after file in a session of its own, in another one when that was lost.
+    """Yield the sorries of each file; a lost session is replaced.
 
-    The states of a file live until the next one is asked for.
+    The states of a file live until the next file is requested.
     """
     session = None
     try:
@@ -184,10 +184,10 @@ def _margin(line: str) -> int:
 
 
 def replace(source: str, sorry: Sorry, proof: str) -> str:
-    """The text with a tactic script in the place of `sorry`; nothing else changes.
+    """Return the text with a tactic script in the place of `sorry`; all other bytes stay.
 
-    A script of several lines is laid out so that Lean reads it as one block where it stands. Behind
-    a `by` it begins a line of its own.
+    A script of several lines is laid out so that Lean reads it as one block in its place. After a
+    `by` it begins on a new line.
     """
     data = source.encode()
     if data[sorry.start : sorry.end].strip() == b"":
@@ -211,7 +211,7 @@ def replace(source: str, sorry: Sorry, proof: str) -> str:
 
 
 def _last_on_its_line(data: bytes, sorry: Sorry) -> re.Match[str] | None:
-    """The line up to a `by` whose block ends with the line, so that it may stand below it."""
+    """Return the line up to a `by` if its block ends with the line: a block may go below."""
     begun = _BY.search(data[: sorry.start].decode())
     rest, *below = data[sorry.end :].decode().splitlines() or [""]
     if begun is None or not (rest.strip() == "" or rest.lstrip().startswith("--")):

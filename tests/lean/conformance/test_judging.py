@@ -1,4 +1,4 @@
-"""The replay check: what is proved, what is refused, on every host, with the same words."""
+"""The replay check accepts and refuses the same candidates on both hosts, with the same words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Native projects whose own modules lie: the judge has read no text, and imports none of them."""
+"""Native projects with lying modules: the judge reads no text, and imports no project module."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_what_got_past_a_kernel_proves_nothing(evil: NativeHost, header: str, pr
 
 
 def test_a_module_is_not_the_librarys_because_of_its_name(evil: NativeHost) -> None:
-    """The judge finds modules of the library and of packages, whatever it is told."""
+    """The judge imports modules of the library and of packages only."""
     judge = evil.judging()
     assert str(evil.project) not in judge.launch().environment["LEAN_PATH"]
     assert not judge.is_library("Lean.«../../Foo/Evil»")
@@ -146,7 +146,7 @@ def test_what_only_lies_where_packages_do_is_judged_as_data(
     """A lakefile may have the project's own modules compiled there: the manifest has them not."""
     host = native_projects.built(native, tmp_path, {".lake/packages/self/Foo/Evil.lean": BAD})
     (tmp_path / "lake-manifest.json").write_text('{"packages": []}')
-    host = dataclasses.replace(host, standing=None).as_it_stands()
+    host = dataclasses.replace(host, trusted_files=None).with_trusted_files()
     verdict = judged(host, "import Foo.Evil\n", "exact bad")
     assert verdict.reason == "kernel", verdict
 

@@ -1,4 +1,4 @@
-"""Texts: diagnostics, `sorry`s, what rests on what, declarations, and what the parser says."""
+"""Texts: diagnostics, `sorry`s, dependencies, declarations, and syntax trees."""
 
 from __future__ import annotations
 

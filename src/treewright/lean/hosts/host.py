@@ -1,7 +1,7 @@
-"""What a host of the Lean protocol is to the rest: how its process is started, and its name.
+"""`Host`: how a Lean process is started, and which files a verdict of it depends on.
 
-There are two: the bundled Lean (`wasm/home.py`) and the toolchain of a project
-(`native/host.py`). Everything else about a session is the protocol: docs/lean-protocol.md.
+There are two hosts: the bundled Lean (`wasm/home.py`) and the toolchain of a project
+(`native/host.py`). The protocol is the same for both: docs/lean-protocol.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WITH_STACK = (
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command, and all that its process knows of its surroundings."""
+    """The command that starts a process, its directory and its whole environment."""
 
     command: Sequence[str]
     directory: str
@@ -39,15 +39,15 @@ class Host(Protocol):
 
     @property
     def detail(self) -> str:
-        """What runs it, for people."""
+        """The program that runs Lean, for people."""
         ...
 
     def launch(self) -> Launch:
-        """How to start it now; raises if it is not what was installed."""
+        """Return how to start a process; raise an error if the installed files were changed."""
         ...
 
     def judging(self) -> Host:
-        """The same Lean for a judge, which cannot import what is to be judged."""
+        """Return the same Lean for a judge, which cannot import the modules of the project."""
         ...
 
     def is_library(self, module: str) -> bool:
@@ -55,20 +55,24 @@ class Host(Protocol):
         ...
 
     def digest(self) -> str:
-        """What a certificate says of the files that this Lean consists of."""
+        """Return the digest of this Lean's files, for a certificate."""
         ...
 
     def changed(self, modules: Iterable[str]) -> str:
-        """A file that verdicts rest on, of these modules of the project or not, which is not what
-        it was when this Lean was chosen; '' if there is none."""
+        """Return a file that verdicts depend on and that changed since this Lean was chosen, or ''.
+
+        Args:
+            modules: the modules of the project that the verdict depends on.
+        """
         ...
 
     def digests(self, modules: Iterable[str]) -> tuple[ModuleDigest, ...]:
-        """What a certificate says of modules of the project that this Lean found by itself."""
+        """Return the digests of project modules that this Lean found by itself, for a
+        certificate."""
         ...
 
     def lacking(self, problem: str) -> str:
-        """What to tell somebody whose text imports what this Lean has not got."""
+        """Return the error message for a text that imports a module which this Lean lacks."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""The key that entries of the module cache are sealed with, in the user's state directory.
+"""The key that seals entries of the module cache, in the user's state directory.
 
-It is not in the cache: whoever can only write there can put nothing in that would be believed.
+The key is not in the cache: a program that can only write to the cache cannot add a valid entry.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def user_secret() -> bytes:
         fresh = secrets.token_bytes(_BYTES)
         if not atomic.create_exclusive(path, fresh, 0o600) and _private(path) is None:
             atomic.write_bytes(path, fresh, 0o600)  # it is damaged, or others could read it
-        if (found := _private(path)) is not None:  # that of whoever was first
+        if (found := _private(path)) is not None:  # another process may have written it first
             return found
     raise StorageError(f"{path} cannot be kept from other users")
 
 
 def _private(path: Path) -> bytes | None:
-    """What is there, if it is a key that nobody else can read or could have written."""
+    """Return the key if its file can be read and written by this user only, else None."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:

@@ -1,9 +1,9 @@
-"""What a Lake configuration says about modules, read without running it.
+"""Packages and targets of a Lake configuration, read without running it.
 
-`lakefile.toml` is data. `lakefile.lean` is a program: of it, the fields of `package`, `lean_lib`
-and `lean_exe` are read where they are literals, and `notes` say where they are not. Defaults are
-Lake's: a library's root is its name, its sources are where the package's are, an executable's
-root is its name.
+`lakefile.toml` is data. `lakefile.lean` is a program: the fields of `package`, `lean_lib` and
+`lean_exe` are read if they are literals, and `notes` name the others. Defaults are Lake's: the root
+of a library is its name, its sources are in the package's directory, and the root of an executable
+is its name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package. `notes` say what of its configuration could not be read."""
+    """One package. `notes` name the parts of its configuration that could not be read."""
 
     name: str
     directory: Path
@@ -141,7 +141,7 @@ def _plain(name: str) -> str:
     return name.replace("«", "").replace("»", "")
 
 
-# Options become commands: a name is a name and nothing else.
+# Options become commands, so only plain names are accepted.
 _OPTION_NAME = re.compile(r"[A-Za-z_][\w!?']*(\.[A-Za-z_][\w!?']*)*\Z")
 
 

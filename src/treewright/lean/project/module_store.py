@@ -1,11 +1,10 @@
-"""Compiled modules in the user's cache, by what they were compiled from.
+"""The cache of compiled modules in the user's cache directory.
 
-A file holds one module, or why it does not compile, or what one text imports: a line that says what
-it is, and its bytes. The line has a seal, an HMAC of key, name and bytes with a key that is kept
-elsewhere. It is compared on every reading with what is asked for: what somebody else put there, or
-was changed, is as if it were not there, and whoever asked for a module is told. Without a key to
-seal with nothing is kept. Files appear whole or not at all. A lock makes two processes that need
-the same module compile it once.
+A file holds one compiled module, the reason why a module does not compile, or the imports of one
+text. Its first line is a label with a seal: an HMAC of key, name and bytes. The key of the HMAC is
+kept outside the cache (cache_key.py). The seal is compared at every read; a file with a wrong
+seal is reported and made again. Without a key the cache is not used. Files are written
+atomically, and a lock keeps two processes from compiling the same module.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from treewright.lean.project.cache_key import user_secret
 
 FORMAT = 2  # 1 had no seal
 MOST_BYTES = 4 << 30
-"""Of all that is kept; beyond it, what was used longest ago goes."""
+"""The most bytes that the cache holds; beyond it, the least recently used files are removed."""
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a text imports; `problem` says what its parser found wrong with it."""
+    """The imports of a text; `problem` is the parser's error."""
 
     imports: tuple[str, ...]
     problem: str = ""
@@ -45,13 +44,15 @@ class _Label(msgspec.Struct, frozen=True):
 
 
 class Poisoned(Exception):
-    """A file of the cache is not what was put there."""
+    """A file of the cache has a wrong seal."""
 
 
 class ModuleStore:
-    """Keys are sha256 sums of everything that decides what the bytes are.
+    """The cache. Keys are sha256 sums of everything that decides the compiled bytes.
 
-    `secret` seals what is kept; without one it is the user's.
+    Args:
+        directory: where the files are (default: the user's cache).
+        secret: the key of the seals (default: the user's).
     """
 
     def __init__(self, directory: Path | None = None, secret: bytes | None = None) -> None:
@@ -91,7 +92,7 @@ class ModuleStore:
 
     @contextlib.contextmanager
     def compiling(self, key: str) -> Iterator[None]:
-        """Whoever else wants the same module compiled waits."""
+        """Hold the lock for a module; other processes that need the same module wait."""
         if self.problem:
             yield
             return

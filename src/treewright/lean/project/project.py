@@ -1,10 +1,9 @@
-"""A project as a session sees it: compiled modules for what a text imports, in order.
+"""`Project`: the compiled modules that a text imports, in order.
 
-A `Project` is a snapshot: the first time a module is needed its text is read, and that text is
-what counts from then on, so that everything which uses one `Project` means the same by a name.
-`changed` says what has been edited since. Compiling is done by whoever `compiler` starts (the host
-of the session), once for a text and what it imports, and kept in the cache. What is wrong with
-one module is a line, and is the matter of those who import it only.
+A `Project` is a snapshot: the text of a module is read when the module is first needed, and that
+text counts from then on. `changed` names modules that were edited since. A module is compiled once
+for its text and its imports, by a process of the host, and kept in the cache. A module that does
+not compile has a one-line problem, which only concerns the modules that import it.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ class Compiler(Protocol):
 
 @dataclass(slots=True)
 class _Module:
-    """What the snapshot knows of a module; `problem` is why it cannot be imported."""
+    """A module in the snapshot; `problem` is the reason why it cannot be imported."""
 
     path: Path
     text: str
@@ -124,9 +123,11 @@ class Project:
         return self.workspace.options
 
     def modules_for(self, imports: Iterable[str]) -> tuple[Compiled, ...]:
-        """Compiled modules of the project for some imports, each after what it imports.
+        """Return the compiled modules of the project for some imports, each after its own imports.
 
-        Raises MissingModule, with the chain of imports that leads to what is wrong.
+        Raises:
+            MissingModule: a module is missing or does not compile; the message has the chain of
+                imports.
         """
         with self.compiling():
             order: dict[str, Compiled] = {}
@@ -144,12 +145,13 @@ class Project:
         return ""
 
     def imports_of(self, text: str) -> tuple[str, ...]:
-        """What a text imports, by Lean's own parser."""
+        """Return the imports of a text, read by Lean's own parser."""
         with self.compiling():
             return self._header(text).imports
 
     def ordered(self, paths: Iterable[Path]) -> list[Path]:
-        """Files so that each comes behind those whose modules it imports, as far as that can be."""
+        """Return the files, each after the files it imports; a cycle of imports is cut
+        somewhere."""
         with self.compiling():
             return by_imports(paths, self.workspace, self.imports_of)
 
@@ -223,7 +225,7 @@ class Project:
         data = self._stored(key, name)
         if data is None:
             with self._store.compiling(key):
-                data = self._stored(key, name)  # somebody else may have been faster
+                data = self._stored(key, name)  # another process may have compiled it meanwhile
                 if data is None:
                     data = self._compiled_now(key, name, module, imports)
         if isinstance(data, str):
@@ -246,7 +248,8 @@ class Project:
         return data
 
     def _stored(self, key: str, name: str) -> bytes | str | None:
-        """The compiled form, why there is none, or None if nobody has tried."""
+        """Return the compiled form, the reason why there is none, or None if the module is
+        untried."""
         try:
             return self._store.read(key, name) or self._store.read_problem(key, name)
         except Poisoned as poisoned:

@@ -1,7 +1,7 @@
-"""What goes into a Lean session and what comes out of it, as plain immutable data.
+"""The values that a Lean session returns, as immutable records.
 
 The vocabulary follows LeanDojo and LeanInteract: a tactic gives a `ProofState`, a
-`TacticError`, a `Timeout` or a `SessionLost`. No value here says "proved": see `replay`.
+`TacticError`, a `Timeout` or a `SessionLost`. No value here says "proved": see `verify`.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ class Hypothesis(msgspec.Struct, frozen=True):
 class Goal(msgspec.Struct, frozen=True):
     """One goal. `metavariables` are the unsolved ones it mentions, by Lean's internal names.
 
-    `hash` is strict: hypotheses by name, type and value in order, and the target, as terms and
-    not as printed. In one environment, equal hashes mean the same goal. The case name and the
-    goal's own identity do not enter. A host without a hash function sends what it is of, `hashed`.
+    `hash` is strict: it covers hypotheses by name, type and value in order, and the target, as
+    terms and not as printed. In one environment, equal hashes mean the same goal. The case name
+    and the goal's own identity do not count. A host without a hash function sends the hashed text,
+    `hashed`.
     """
 
     id: str
@@ -118,7 +119,7 @@ class ProofState(msgspec.Struct, frozen=True):
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Goals that share metavariables, by index: what must be solved together."""
+        """The indexes of goals that share metavariables, which must be solved together."""
         owner: dict[str, int] = {}
         parent = list(range(len(self.goals)))
 
@@ -183,9 +184,9 @@ StepResult = ProofState | TacticError | Timeout | Cancelled | SessionLost
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """What Lean says about a text. `env` is its environment, if it was asked to keep it.
+    """Lean's answer about a text. `env` is its environment, if the request asked to keep it.
 
-    `unproved` are its declarations that rest on `sorry`, whatever the warnings say; an `example`
+    `unproved` are its declarations that rest on `sorry`, with or without a warning; an `example`
     has no name and shows as a warning only.
     """
 
@@ -226,7 +227,7 @@ class SorryPlace(msgspec.Struct, frozen=True):
 
 
 class AuditReport(msgspec.Struct, frozen=True):
-    """What a declaration rests on. `local` are the constants of the text itself."""
+    """The axioms and constants that a declaration rests on. `local` are constants of the text."""
 
     name: str
     kind: str

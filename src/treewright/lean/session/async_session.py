@@ -54,7 +54,7 @@ class AsyncLeanSession:
 
     @property
     def pid(self) -> int | None:
-        """The Lean process, where the session has one of its own."""
+        """The id of the Lean process, if the session has its own process."""
         return getattr(self._session, "pid", None)
 
     async def start(self, statement: str, *, timeout: float = DEFAULT_STEP_SECONDS) -> StepResult:

@@ -142,7 +142,11 @@ class HostSession:
         return self._step("focus", DEFAULT_STEP_SECONDS, state=state_id(state), goals=list(goals))
 
     def survey(self, state: ProofState | int, *, library: bool = False) -> Knowledge:
-        """What may help with the first goal of a state. Raises LeanError if the session is lost."""
+        """Return lemmas and facts for the first goal of a state.
+
+        Raises:
+            LeanError: the session is lost.
+        """
         reply = self._ask(
             "survey",
             soft=DEFAULT_STEP_SECONDS,
@@ -205,8 +209,8 @@ class HostSession:
     def _elaborate(self, timeout: float, **fields: Any) -> CheckResult | Timeout | SessionLost:
         try:
             if "env" not in fields:
-                # What the header names is imported first: that takes its own time, and the limit
-                # for the text, which may loop where Lean cannot be interrupted, stays the text's.
+                # The modules of the header are imported first, under a limit that is not the
+                # text's: a text may loop where Lean cannot be interrupted.
                 self._feed.prepare(fields["text"])
                 text = {"text": fields["text"]}
                 self._process.request("open", soft=None, hard=IMPORT_SECONDS, fields=text)
@@ -232,7 +236,7 @@ class HostSession:
         )
 
     def parse(self, text: str, category: str, *, after: str = "", name: str = "") -> Parsed:
-        """What the parser makes of a text behind another; see `inputs`. Nothing of it is run."""
+        """Parse a text that stands after another text; nothing is run. See `inputs`."""
         self._prepare(after)
         reply = self._ask(
             "parse",
@@ -278,9 +282,16 @@ class HostSession:
     def export(
         self, env: int, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float
     ) -> tuple[msgspec.Raw, msgspec.Raw]:
-        """What declarations of a text rest on, as data for the judge; a proof only of `whole`.
+        """Return the declarations of a text as data for the judge.
 
-        And the names of what of it is imported from a project.
+        Args:
+            env: the environment of the text.
+            whole: names that are exported with their proofs.
+            stated: names that are exported without proofs.
+            timeout: seconds for Lean.
+
+        Returns:
+            The data, and the names of imported project declarations in it.
         """
         reply = self._ask(
             "export",

@@ -1,9 +1,9 @@
-"""Text from outside that goes into Lean source is what it is called, or it is refused.
+"""Checks of text from outside, before it becomes part of Lean source.
 
-Names and module names are decided here, by their letters. Binders, statements and scripts are
-decided by Lean's own parser: a text is put together, parsed as one command or one tactic, and
-every piece has to be the node of the syntax tree that it claims to be, byte for byte. Whatever
-closes a bracket early or brings a second command along is not.
+Names and module names are checked by their letters. Binders, statements and scripts are checked by
+Lean's own parser: the text is put together and parsed as one command or one tactic, and every piece
+has to be its own node of the syntax tree, byte for byte. A text that closes a bracket early or adds
+a second command is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PLACEHOLDER = "sorry"
 
 
 def is_identifier(text: str) -> bool:
-    """Whether the text is one Lean name and nothing else."""
+    """Whether the text is exactly one Lean name."""
     return len(text) <= _LONGEST_NAME and _IDENTIFIER.fullmatch(text) is not None
 
 
@@ -91,10 +91,10 @@ _QUOTED = re.compile(r"[\"'«]|--|/-")
 
 
 def check_closed(text: str, what: str) -> None:
-    """Refuses text with a bracket that it does not open or not close, without asking Lean.
+    """Refuse text with an unbalanced bracket, without asking Lean.
 
-    For a quick word to whoever wrote it. Text with quotes or comments passes: what stands in
-    them is known to Lean's parser only, which decides in the end.
+    This check gives a quick answer. Text with quotes or comments passes, because only Lean's parser
+    knows their content; the parser decides in the end.
     """
     if not text.isprintable() and any(c < " " and c not in "\n\t\r" for c in text):
         raise UsageError(f"{what} {_shown(text)} has control characters in it")
@@ -132,10 +132,12 @@ class Theorem:
 
 
 def check_theorem(parser: Parser, theorem: Theorem, *, after: str = "") -> None:
-    """Refuses a theorem whose pieces are not a name, binders and a term where it will stand.
+    """Refuse a theorem if its pieces are not one name, binders and one term in their place.
 
-    `after` is the text in front of it, imports and commands: it has to be whole by itself, and
-    must not declare the name already.
+    Args:
+        parser: the Lean that parses.
+        theorem: the pieces.
+        after: the text in front of the theorem; it must be complete and must not declare the name.
     """
     identifier(theorem.name)
     statement = theorem.statement.strip()
@@ -170,10 +172,10 @@ def _places(pieces: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def check_script(parser: Parser, script: str, *, after: str = "") -> None:
-    """Refuses what is not one sequence of tactics from its first to its last byte.
+    """Refuse a script that is not one sequence of tactics from its first to its last byte.
 
-    Its first line has to be the least indented: a line further left would end the block that the
-    script is put into, and begin a command.
+    The first line has to be the least indented: a line further left would end the surrounding block
+    and begin a command.
     """
     lines = [line for line in script.expandtabs().splitlines() if line.strip()]
     if not lines:

@@ -1,8 +1,8 @@
-"""The interface of a Lean session, whatever Lean is behind it.
+"""The interface of a Lean session, for both hosts.
 
-A session has one Lean process and does one thing at a time. Its methods return results, also
-for what went wrong in Lean; they raise only `LeanError` (it cannot do what was asked at all)
-and usage errors. `cancel` is the one method that another thread may call meanwhile.
+A session has one Lean process and does one thing at a time. Its methods return results, also for
+errors in Lean. They raise only usage errors and `LeanError`, when the request is impossible.
+`cancel` is the one method that another thread may call meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DEFAULT_CHECK_SECONDS = 120.0
 
 
 class LeanError(TreewrightError):
-    """Lean cannot be had, or lost what it was asked about."""
+    """Lean does not start, or lost the state or process of a request."""
 
 
 class SessionLostError(LeanError):
@@ -57,7 +57,8 @@ class LeanSession(Protocol):
     def start_declaration(
         self, source: str, *, timeout: float = DEFAULT_CHECK_SECONDS
     ) -> StepResult:
-        """Opens a proof at the first `sorry` of a declaration's source, or anew by its name."""
+        """Open a proof at the first `sorry` of a declaration's source, or of a declaration by
+        name."""
         ...
 
     def run_tactic(
@@ -69,7 +70,7 @@ class LeanSession(Protocol):
         ...
 
     def survey(self, state: ProofState | int, *, library: bool = False) -> Knowledge:
-        """What may help with the first goal of a state; nothing is tried."""
+        """Return lemmas and facts for the first goal of a state; no tactic is run."""
         ...
 
     def check(
@@ -88,13 +89,13 @@ class LeanSession(Protocol):
         ...
 
     def audit(self, name: str) -> AuditReport | TacticError:
-        """What a declaration of this session or its imports rests on."""
+        """Return the axioms and constants that a declaration rests on."""
         ...
 
     def declarations(
         self, prefix: str = "", module: str = "", *, types: bool = True, plain: bool = False
     ) -> Iterator[Declaration]:
-        """What is imported, by name. `plain`: types soon, not just as Lean prints them."""
+        """Return the imported declarations by name. `plain`: types in a quick, approximate form."""
         ...
 
     def free(self, states: Sequence[ProofState | int]) -> None: ...

@@ -1,7 +1,7 @@
-"""What a Lean knows that may help with a goal: lemmas that fit it, and what its variables are.
+"""Lean's knowledge about a goal: lemmas that fit it, and the shape of its variables.
 
-Found by the terms of the goal and of the lemmas, not by how they are printed. A use is a
-proposal: nothing was tried.
+Lemmas are found by the terms of the goal and of the lemmas, not by their printed form. A use is a
+proposal: no tactic was run.
 """
 
 from __future__ import annotations
@@ -15,16 +15,24 @@ Kind = Literal["proof", "data", "function", "type", "proposition", "other"]
 
 
 class Use(msgspec.Struct, frozen=True, gc=False):
-    """A lemma or hypothesis, and how it would be used.
+    """A lemma or hypothesis, and how a tactic would use it.
 
-    `exact`: it concludes the target (`symm`: turned round; `mp`, `mpr`: one side of an `↔` does;
-    `elim`: it concludes `False`). `rw`: a side of its equation is in the target, or in the
-    hypothesis `at`; the right one if `back`. `forward`: it says something new about hypotheses.
-    `wrap` says how its proof becomes one of the target (`⟨_, %⟩`), `gives` what a `forward` one
-    says by its outline. `args` are what is explicit, `_` what Lean finds. `unmet` premises would
-    stay to be proved (`met` ones are among the hypotheses), `loose` variables to be guessed. `fit`
-    counts the constants found. `grows`: a premise says more of the same than the conclusion. `law`:
-    `comm ∘`, `assoc ∘`, or `turns ∘` for other orders, where it says just that of an operation.
+    Args:
+        name: the lemma or hypothesis.
+        use: `exact`: its conclusion is the target; `symm`: after swapping sides; `mp`, `mpr`: one
+            side of an `↔` is; `elim`: its conclusion is `False`; `rw`: a side of its equation
+            occurs in the target, or in the hypothesis `at`; `forward`: it adds a fact about
+            hypotheses.
+        args: the explicit arguments; `_` for those that Lean finds.
+        fit: the number of constants in common.
+        met: premises that are among the hypotheses.
+        unmet: premises that stay to be proved.
+        loose: variables that have to be guessed.
+        back: whether `rw` goes from right to left.
+        wrap: how its proof becomes a proof of the target (`⟨_, %⟩`).
+        gives: the outline of the fact that a `forward` use adds.
+        grows: whether a premise is larger than the conclusion.
+        law: `comm ∘`, `assoc ∘`, or `turns ∘` if the lemma is just that law of an operation.
     """
 
     name: str
@@ -46,7 +54,7 @@ class Use(msgspec.Struct, frozen=True, gc=False):
 
 
 class Field(msgspec.Struct, frozen=True, gc=False):
-    """What a constructor carries; an induction `hypothesis` is none of its own."""
+    """A field of a constructor; an induction `hypothesis` is not a field in Lean's sense."""
 
     name: str
     hypothesis: bool = False
@@ -67,10 +75,11 @@ class MadeOf(msgspec.Struct, frozen=True, gc=False):
 
 
 class Variable(msgspec.Struct, frozen=True, gc=False):
-    """A hypothesis by what it is; `shown`: the target mentions it.
+    """A hypothesis and its kind; `shown`: the target mentions it.
 
     `drives`: how often it stands where an equation of the text wants a constructor.
-    `says`: what a proof says once unfolded, `Exists`, `Exists =` (for a variable), `And`, `Or`.
+    `says`: the head of a proof's unfolded statement: `Exists`, `Exists =` (for a variable), `And`,
+    `Or`.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """One Lean process: its start, its requests one at a time, and its forced end.
 
-The process runs in a system session of its own, with the environment that its host gives it.
+The process runs in a separate system session, with the environment that its host gives it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The protocol between treewright and a Lean, whichever host it has: docs/lean-protocol.md.
+"""The protocol between treewright and a Lean process of either host: docs/lean-protocol.md.
 
-JSON lines: requests on stdin, one reply for each on a pipe of its own, in order. A request is one
-of the types here, named by `op`; a reply is a `Reply` of which each operation uses some fields.
-Numbers of states and environments are the host's; names of constants in requests to a judge are
-raw JSON, as another host's process wrote them.
+JSON lines: requests on stdin, one reply for each on a separate pipe, in order. A request is one of
+the types here, named by `op`; a reply is a `Reply`, and each operation uses some of its fields.
+The host numbers states and environments. Names of constants in requests to a judge are raw JSON, as
+another process wrote them.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ class Ping(Request):
 
 
 class Open(Request):
-    """Imports what a header names: `env`, or None and `messages` that say why not."""
+    """Import the modules of a header. The reply has `env`, or no `env` and `messages` with the
+    cause."""
 
     text: str
 
 
 class Elaborate(Request):
-    """A whole file (without `env`), or commands on an environment.
+    """Elaborate a whole file (without `env`), or commands on an environment.
 
-    `keep` the result as an environment; collect `sorries`; stop at what breaks the rules of
-    escapes.py, `policy` here; `audit`: say what rests on `sorry`, whatever the text says about
-    warnings; with `sorries`, a host may end behind the declaration `until`. An error that concerns
-    a declaration with a `sorry` is its place's `trouble`.
+    `keep` the result as an environment; collect `sorries`; stop at text that the `policy` forbids
+    (see verify/restrictions.py); `audit`: list declarations that rest on `sorry`, whatever the
+    warnings say; with `sorries`, a host may end after the declaration `until`. An error that
+    concerns a declaration with a `sorry` is the `trouble` of that `sorry`.
     """
 
     text: str
@@ -60,7 +61,7 @@ class Elaborate(Request):
 
 
 class Start(Request):
-    """Opens a proof of a statement, or of what a declaration says."""
+    """Open a proof of a statement, or of the statement of a declaration."""
 
     env: int
     statement: str | None = None
@@ -82,7 +83,8 @@ class Focus(Request):
 
 
 class Survey(Request):
-    """What may help with the first goal of a state; with `library`, lemmas of the library too."""
+    """Return lemmas and facts for the first goal of a state; with `library`, also library
+    lemmas."""
 
     state: int
     library: bool = False
@@ -94,20 +96,20 @@ class Free(Request):
 
 
 class Reset(Request):
-    """Forgets every state, and every environment but what was imported and `env`."""
+    """Forget every state, and every environment except imported ones and `env`."""
 
     env: int
 
 
 class Audit(Request):
-    """What a declaration rests on, as far as the host can see."""
+    """Return the axioms and constants that a declaration rests on, as far as the host can see."""
 
     env: int
     name: str
 
 
 class Export(Request):
-    """What a text declares, as data for a judge: `whole` with proofs, `stated` without."""
+    """Export declarations of a text as data for a judge: `whole` with proofs, `stated` without."""
 
     env: int
     whole: msgspec.Raw
@@ -115,14 +117,14 @@ class Export(Request):
 
 
 class Reference(Request):
-    """For a judge: elaborates an original; what it declares, and which targets it leaves open."""
+    """Elaborate an original; the reply has its declarations and its open targets."""
 
     text: str
     targets: list[str]
 
 
 class Meaning(Request):
-    """What an original says, as data: of `names`, its own, and of `imported` ones."""
+    """Export an original as data: its own `names`, and `imported` ones."""
 
     env: int
     names: msgspec.Raw
@@ -159,7 +161,7 @@ class Declarations(Request):
 
 
 class Parse(Request):
-    """What the parser makes of a text of a syntax category behind the text `after`."""
+    """Parse a text of a syntax category that stands after the text `after`."""
 
     text: str
     category: str
@@ -176,7 +178,7 @@ class Begins(Request):
 
 
 class Headers(Request):
-    """What the headers of texts import. The bundled host's, like the next three."""
+    """Return the imports of texts. Only the bundled host has this operation and the next three."""
 
     texts: list[str]
 

@@ -1,4 +1,4 @@
-"""What a candidate text has that the original has not: bytes, and errors."""
+"""The bytes and the errors that a candidate has and its original does not have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SPACE = re.compile(rb"\s")
 _HOLE = re.compile(rb"\b(?:sorry|admit)\b")
 
 
-def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
+def find_additions(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
     """The stretches [start, end) of the candidate that the original has not, as whole words.
 
     Everything outside them stands in the original too, in the same order.
@@ -25,7 +25,7 @@ def difference(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]
         return _by_lines(original, candidate)
     if _has_hole(candidate, filled) and _holes(candidate) < _holes(original):
         # Where little or nothing stands between two sorries, the first place that fits may be
-        # the wrong one, and a sorry that nobody filled looks like a part of what was written.
+        # the wrong one, and an unfilled sorry looks like a part of the added text.
         lines = _by_lines(original, candidate)
         return filled if _has_hole(candidate, lines) else lines
     return filled
@@ -57,7 +57,7 @@ def _by_lines(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def _filled(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...] | None:
-    """What stands in the places of the original's sorries, if the rest of it is all there."""
+    """Return the places of the original's sorries, or None if the rest of the original differs."""
     first, *pieces = _HOLE.split(original)
     if not pieces or not candidate.startswith(first.rstrip()):
         return None
@@ -109,5 +109,5 @@ def new_errors(
 
 
 def _said(error: Diagnostic) -> str:
-    """What an error says, without the numbers that Lean gives as it goes along."""
+    """Return the text of an error without the numbers that Lean assigns as it goes along."""
     return _NUMBERED.sub(r"\1", error.text)

@@ -1,7 +1,7 @@
-"""`treewright.verify`: does a candidate prove what an original leaves open?
+"""`treewright.verify`: check that a candidate proves the open targets of an original.
 
-The same check as `treewright lean verify`, as a function. What it says is the replay check's word;
-where that could not be made there is no verdict, and an exception says so.
+The same check as `treewright lean verify`, as a function. If the check cannot be made, an exception
+is raised and there is no verdict.
 """
 
 from __future__ import annotations
@@ -28,11 +28,23 @@ def verify(
     sandbox: bool = False,
     announce: Callable[[str], None] = lambda text: None,
 ) -> Verdict:
-    """Whether every target is proved, says what it said, and rests on nothing that is not allowed.
+    """Return the verdict of the replay check on a candidate.
 
-    A `Path` is a file, a `str` is the text itself. Without `targets`, everything in the original
-    that rests on `sorry` is one. `axioms` are allowed besides Lean's own three. The verdict is
-    true where it is proved, and has the certificate then. Raises NoVerdict after a fault.
+    Args:
+        original: the text with the open targets, or its file as a `Path`.
+        candidate: the text with the proofs, or its file as a `Path`.
+        targets: the declarations to prove (default: all in the original that rest on `sorry`).
+        axioms: axioms that are allowed besides Lean's own three.
+        timeout: seconds for each process of the check.
+        lean: `auto`, `wasm` or `native`.
+        sandbox: whether native Lean runs in bubblewrap.
+        announce: receives notes about the Lake project.
+
+    Returns:
+        A verdict, which is true if every target is proved, and then has a certificate.
+
+    Raises:
+        NoVerdict: the check was lost or timed out, or a file changed meanwhile.
     """
     require_several(targets=targets, axioms=axioms)
     if not (math.isfinite(timeout) and timeout > 0):

@@ -1,6 +1,6 @@
-"""What a verdict rests on, written down so that a stranger can check it again.
+"""The certificate of a verdict, so that another person can repeat the check.
 
-`treewright lean verify ORIGINAL CANDIDATE` makes the same one from the same two texts.
+`treewright lean verify ORIGINAL CANDIDATE` makes the same certificate from the same two texts.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Certificate(msgspec.Struct, frozen=True):
 
 
 def checks_of(backend: str) -> tuple[str, ...]:
-    """What was checked, by the kind of Lean that did."""
+    """Return the list of checks that this kind of Lean makes."""
     return NATIVE_CHECKS if backend == "native" else CHECKS
 
 
@@ -75,7 +75,7 @@ def digest(text: str) -> str:
 
 
 def kernel_warnings(lean: str) -> tuple[str, ...]:
-    """What is known against the kernel of a Lean version."""
+    """Return the known soundness bugs of a Lean version's kernel."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", lean)
     version = tuple(map(int, found.groups() if found is not None else ()))
     return () if version >= _FIRST_SOUND and version not in _ALSO_UNSOUND else (_UNSOUND,)

@@ -27,7 +27,7 @@ MOST_BYTES = 64 << 20
 MOST = 500
 """The cache drops the least recently used originals beyond these limits."""
 WORTH_KEEPING_MS = 2000.0
-"""A process whose original took longer to read is kept; starting another takes half a second."""
+"""A process is kept if its original took longer to read; a new one takes half a second."""
 _Key = tuple[str, tuple[str, ...]]
 
 
@@ -44,7 +44,7 @@ class Reference:
         unknown: target names of the caller that the original does not declare.
         open: whether any declaration is to be proved.
         imports: the modules that it imports.
-        errors: its errors, none of which concerns a target.
+        errors: its errors; no error concerns a target.
         own: the imported modules of the project that the host found by itself.
     """
 

@@ -1,20 +1,19 @@
-"""The replay check: the only thing in treewright that may say "proved".
+"""The replay check: the only code in treewright that may say "proved".
 
-Given the original text, in which the theorem still has its `sorry`, and a candidate in which
-something else stands in its place, three Lean processes work:
+The original has a `sorry` in the theorem; the candidate has a proof in its place. Three Lean
+processes work:
 
-- One reads the candidate. Lean's parser applies the rules of `escapes` to what the original has
-  not, before anything of it is elaborated; the whole text must elaborate, with no error that the
-  original has not. What it declares is exported as data: terms, and nothing else.
-- One reads the original, whose errors must not concern a target or what it mentions, and exports
-  what it says.
-- The judge has seen neither text. It decides on the data: everything the original declares is
-  there and means the same; what a target rests on has no `sorry`, no axiom outside the allow-list,
-  nothing that is unsafe or runs code; and the kernel takes all of it on top of the bare library.
-  What modules of a project declare is part of the data like the text's own: no proof in them is
-  believed.
+- The first process reads the candidate. Lean's parser applies `restrictions` to the text that the
+  original does not have, before any of it is elaborated. The whole text must elaborate without an
+  error that the original does not have. Its declarations are exported as terms.
+- The second process reads the original and exports its declarations. No error of the original may
+  concern a target or a declaration that a target mentions.
+- The judge reads neither text and decides on the terms. Everything the original declares must be
+  declared with the same meaning. A target must rest on no `sorry`, on no axiom outside the allowed
+  ones, and on no unsafe or executed code. The kernel must accept all of it on top of the library.
+  Declarations of project modules are part of the data; their proofs are checked too.
 
-Whatever a text does to the process that reads it, the judge decides.
+A text may change the process that reads it in any way; the judge decides all the same.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from treewright.lean.session.inputs import GOAL_NAME, header_of, theorem_texts
 from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
 from treewright.lean.session.process import NO_CODE
 from treewright.lean.verify import restrictions
-from treewright.lean.verify.additions import difference, new_errors
+from treewright.lean.verify.additions import find_additions, new_errors
 from treewright.lean.verify.certificate import (
     Certificate,
     ModuleDigest,
@@ -59,7 +58,7 @@ class _Ended(Exception):
 
 
 class Replayer:
-    """Runs replay checks in Lean processes of its own. Not for use by two threads at once."""
+    """Runs replay checks in three Lean processes. Two threads must not use it at once."""
 
     def __init__(
         self,
@@ -74,7 +73,8 @@ class Replayer:
         self.processes = ReplayProcesses(home, project)
         self._originals = Originals(self.processes.original)
         self.stale = False
-        """Whether a verdict was: then so are the next, since the host knows what was before."""
+        """Whether a verdict was stale. All later verdicts are stale too: the host knows the old
+        state."""
 
     def __enter__(self) -> Replayer:
         return self
@@ -109,10 +109,14 @@ class Replayer:
         declarations: bool = False,
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> Verdict:
-        """Whether a candidate text proves the targets that the original leaves open.
+        """Check that a candidate proves the targets that the original leaves open.
 
-        Without targets, every declaration of the original that rests on `sorry` is one. What the
-        candidate has and the original has not may contain commands only with `declarations`.
+        Args:
+            original: the text with the open targets.
+            candidate: the text with the proofs.
+            targets: the declarations to prove (default: all that rest on `sorry`).
+            declarations: whether the added text may contain commands.
+            timeout: seconds for each process.
         """
         # Lean reads CRLF as LF; with both texts so, its positions are ours.
         original, candidate = (t.replace("\r\n", "\n") for t in (original, candidate))
@@ -132,7 +136,7 @@ class Replayer:
         declarations: bool,
         timeout: float,
     ) -> Verdict:
-        changed = difference(original.encode(), candidate.encode())
+        changed = find_additions(original.encode(), candidate.encode())
         rules = restrictions.rules(changed, commands=declarations)
 
         def work() -> Verdict:
@@ -140,7 +144,7 @@ class Replayer:
             try:
                 read = self._read(candidate, rules, timeout)
             except _Ended:
-                prepared.result()  # what is wrong with the original comes first
+                prepared.result()  # an error of the original is reported first
                 raise
             except MissingModule as missing:
                 prepared.result()
@@ -171,9 +175,9 @@ class Replayer:
     def declarations(
         self, text: str, names: Sequence[str], *, timeout: float = DEFAULT_CHECK_SECONDS
     ) -> dict[str, Verdict]:
-        """Whether declarations of a text of one's own are proved: a verdict for each name.
+        """Return a verdict for each named declaration of one text, without an original.
 
-        Errors elsewhere in the text do not count: what the kernel takes is proved.
+        Errors elsewhere in the text do not count: a declaration that the kernel accepts is proved.
         """
         verdicts: dict[str, Verdict] = {}
 
@@ -222,7 +226,8 @@ class Replayer:
         return verdict
 
     def _modules(self, reference: Reference) -> tuple[ModuleDigest, ...]:
-        """What of the project the original rests on. It must be what it was when it was read."""
+        """Return the digests of the project's modules; raise `_Ended` if one changed since it was
+        read."""
         if changed := self._home.changed(reference.own):
             raise _Ended("stale", f"{changed} was changed since it was read: begin again")
         if self._project is None:
@@ -277,7 +282,7 @@ class Replayer:
     def _export(
         self, read: CheckResult, whole: msgspec.Raw, stated: msgspec.Raw, timeout: float
     ) -> tuple[msgspec.Raw, msgspec.Raw]:
-        """The terms that are handed over to the judge, and what of them is imported."""
+        """Return the candidate's terms as data for the judge, and the names of imported ones."""
         assert read.env is not None
         reader = self.processes.reader.get()
         data, imported = reader.export(read.env, whole, stated, timeout)

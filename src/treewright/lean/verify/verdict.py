@@ -40,7 +40,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer of the replay check about one candidate text.
 
     The judge's reply is decoded into this record. The replay check adds the digests of the texts,
-    the time and the certificate; nothing else changes on the way to a report.
+    the time and the certificate; no other field changes on the way to a report.
 
     Args:
         reason: `proved`, or the reason code of the refusal or of the fault.
@@ -51,7 +51,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
         original: sha256 of the original text, as in a certificate.
         candidate: sha256 of the candidate text, as in a certificate.
         names: the targets, spelled as in the text.
-        filled: the definitions whose `sorry` the candidate filled.
+        filled: the definitions with a `sorry` that the candidate filled.
         constants: the number of declarations that the kernel checked.
     """
 

@@ -1,7 +1,8 @@
-"""A second opinion: `lake comparator`, which comes with Lean 4.35 and newer.
+"""A second opinion by `lake comparator`, which comes with Lean 4.35 and newer.
 
-It compiles the original and the candidate as two modules of a package of their own that requires
-the project, and checks by its own rules that the second proves what the first states.
+The comparator compiles the original and the candidate as two modules of a temporary package that
+requires the project. It checks by its own rules that the second proves the statements of the
+first.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def objection(
     targets: Sequence[str],
     axioms: Sequence[str],
 ) -> str:
-    """What the comparator has against the candidate, in one line, or ''."""
+    """Return the comparator's objection to the candidate in one line, or ''."""
     with tempfile.TemporaryDirectory(prefix="treewright-comparator-") as name:
         package = Path(name)
         (package / "Challenge.lean").write_text(original, encoding="utf-8")

@@ -1,12 +1,12 @@
-"""The native host: our Lean program `host.lean`, run by a project's own toolchain.
+"""The native host: the Lean program `host.lean`, run by a project's own toolchain.
 
-The project is not changed. Native Lean code runs with the rights of whoever starts it: with
-`sandbox`, bubblewrap leaves it only the toolchain, the project's modules (to read) and a directory
-for its temporary files.
+The project is not changed. Native Lean code runs with the rights of the user. With `sandbox`,
+bubblewrap leaves it only the toolchain, the project's modules (to read) and a directory for
+temporary files.
 
-What a judge imports is believed as it is compiled: the toolchain's library, and the packages of the
+A judge imports compiled modules and trusts them: the toolchain's library, and the packages of the
 manifest below `.lake/packages`. The project's own modules are not on the judge's path; they come as
-data. Nothing else that Lake says of the project reaches a judge, libraries to load least of all.
+data. No other setting of Lake reaches a judge, and in particular no library to load.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from treewright.lean.hosts.native.toolchain import (
     require_toolchain,
     surroundings,
 )
-from treewright.lean.hosts.native.trusted_files import Standing, is_package, package_names
+from treewright.lean.hosts.native.trusted_files import TrustedFiles, is_package, package_names
 from treewright.lean.verify.certificate import ModuleDigest
 
 _FLAG = "--sandbox"
@@ -37,13 +37,13 @@ _PLAIN_MODULE = re.compile(r"(«[^«»/\\.\0]+»|[^«»/\\.\0\s]+)(\.(«[^«»/\
 
 @dataclass(frozen=True, slots=True)
 class NativeHost:
-    """A toolchain, and the project whose modules it can import, if there is one."""
+    """A toolchain, and the project that it can import modules of."""
 
     toolchain: Toolchain
     project: Path | None = None
     sandbox: bool = False
     modules: dict[str, str] = field(default_factory=dict[str, str], hash=False)
-    standing: Standing | None = field(default=None, hash=False, compare=False)
+    trusted_files: TrustedFiles | None = field(default=None, hash=False, compare=False)
 
     @property
     def backend(self) -> str:
@@ -71,8 +71,8 @@ class NativeHost:
 
     def _own(self) -> list[str]:
         """Where compiled modules are that no judge believes; decided before any of them is read."""
-        if self.standing is not None:
-            return list(map(str, self.standing.own))
+        if self.trusted_files is not None:
+            return list(map(str, self.trusted_files.own))
         if self.project is None:
             return self._paths()
         project, names = self.project, package_names(self.project)
@@ -83,7 +83,7 @@ class NativeHost:
         believed = ":".join(p for p in self._paths() if p not in own)
         return replace(self, project=None, modules={"LEAN_PATH": believed})
 
-    def as_it_stands(self) -> NativeHost:
+    def with_trusted_files(self) -> NativeHost:
         """The same, and from now on it knows whether what verdicts rest on was changed."""
         own = self._own()
         packages = [Path(p) for p in self._paths() if p not in own]
@@ -91,15 +91,15 @@ class NativeHost:
         sources = [Path(p) for p in (str(self.project or ""), *told) if p]
         believed = [self.toolchain.prefix / "lib", *packages]
         programs = host_program.programs(self.toolchain)
-        standing = Standing.now(programs, believed, [Path(p) for p in own], sources)
-        return replace(self, standing=standing)
+        trusted_files = TrustedFiles.record(programs, believed, [Path(p) for p in own], sources)
+        return replace(self, trusted_files=trusted_files)
 
     def changed(self, modules: Iterable[str]) -> str:
-        changed = "" if self.standing is None else self.standing.changed(modules)
+        changed = "" if self.trusted_files is None else self.trusted_files.changed(modules)
         return changed or host_program.changed_host(self.toolchain)
 
     def digests(self, modules: Iterable[str]) -> tuple[ModuleDigest, ...]:
-        return () if self.standing is None else self.standing.digests(modules)
+        return () if self.trusted_files is None else self.trusted_files.digests(modules)
 
     def is_library(self, module: str) -> bool:
         return _PLAIN_MODULE.match(module) is not None
@@ -128,4 +128,4 @@ def native_host(project: Path | None, *, sandbox: bool = False) -> NativeHost:
     if sandbox:
         bubblewrap.require(_FLAG)
     modules = lake_environment(toolchain, project) if project is not None else {}
-    return NativeHost(toolchain, project, sandbox, modules).as_it_stands()
+    return NativeHost(toolchain, project, sandbox, modules).with_trusted_files()

@@ -1,9 +1,9 @@
-"""Our program for the native host: compiled once for each toolchain, kept in the user's cache.
+"""The host program of a toolchain: compiled once, kept in the user's cache.
 
-A judge is this program, and its directory comes first where Lean looks for modules: whoever could
-change it would decide what is proved. So all of it is sealed with the key of the module cache, and
-the seal is compared at every start. What is not as it was put there is said, and compiled again.
-Without a key to seal with it is compiled for this process alone.
+A judge runs this program, and its directory comes first where Lean looks for modules, so a change
+of it could decide a verdict. All its files are sealed with the key of the module cache, and the
+seal is compared at every start. A program with a broken seal is reported and compiled again.
+Without a key the program is compiled for this process only.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _log = logging.getLogger(__name__)
 
 
 def digest(toolchain: Toolchain) -> str:
-    """Of the toolchain's program and its libraries, which have the kernel, of ours, and of what the
-    toolchain says it is."""
+    """Return a digest of the toolchain's program and libraries, of `host.lean` and of the
+    version."""
     library = toolchain.prefix / "lib"
     around = sorted([*library.glob("*"), *(library / "lean").glob("*")])
     shared = [path for path in around if not _SHARED.isdisjoint(path.suffixes) and path.is_file()]
@@ -85,21 +85,23 @@ def compiled_host(toolchain: Toolchain) -> Path:
 
 
 def programs(toolchain: Toolchain) -> list[Path]:
-    """What a judge is started from: the toolchain's program and ours, compiled by now. Who can read
-    the key can seal anything, so whoever rules compares these files as well."""
+    """Return the files that a judge is started from: the toolchain's program and the host program.
+
+    A program that can read the key can seal any file, so these files are compared as well.
+    """
     program = compiled_host(toolchain)
     ours = [program, *sorted(program.iterdir())]
     return [toolchain.prefix, toolchain.lean.parent, toolchain.lean, *ours]
 
 
 def changed_host(toolchain: Toolchain) -> str:
-    """Where the program is, if it is not any more what was put there."""
+    """Return the program's directory if its seal is broken, else ''."""
     target, key = _place(toolchain)
     return "" if _is_sealed(target, key) else str(target)
 
 
 def _place(toolchain: Toolchain) -> tuple[Path, bytes]:
-    """Where the program is kept, and what it is sealed with. Users of one cache have one each."""
+    """Return the program's directory and its key. Each user of a shared cache has a directory."""
     try:
         directory, key = cache_directory() / "lean", user_secret()
     except StorageError as problem:
@@ -126,7 +128,7 @@ def _keep(toolchain: Toolchain, target: Path, key: bytes) -> None:
 
 
 def _seal(directory: Path, key: bytes) -> str:
-    """An HMAC of everything that is there, and of which toolchain's it is."""
+    """Return an HMAC of all files and of the directory's name, which names the toolchain."""
     whole = hmac.new(key, directory.name.encode() + b"\0", hashlib.sha256)
     for path in sorted(directory.iterdir()):
         if path.name != _SEAL:

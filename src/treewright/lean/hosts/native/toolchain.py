@@ -138,7 +138,7 @@ def surroundings(toolchain: Toolchain) -> dict[str, str]:
 
 
 def pinned(project: Path | None) -> str:
-    """What the project's lean-toolchain file asks for, with elan's default origin."""
+    """Return the toolchain that the project's lean-toolchain file names, or ''."""
     file = project / "lean-toolchain" if project is not None else None
     if file is None or not file.is_file():
         return ""

@@ -1,10 +1,10 @@
-"""What verdicts of a native host rest on outside its processes: files, as they were.
+"""Files outside the processes that native verdicts depend on, and their recorded state.
 
 Native Lean runs code of the project's modules with the user's rights, before the judge imports the
-library and the packages. So what these files are is written down before anything is read, with the
-time of their last change, which no program can set; after a ruling it is compared. So is every
-directory they are in: neither more nor other files. The project's own modules are compared too: one
-that was edited, or compiled again, is not the one that was read.
+library and the packages. So the state of these files is recorded before any text is read, with the
+time of the last change, which no program can set. It is compared after each verdict. The
+directories that contain them are recorded too, so that no file can be added or removed. The
+project's own modules are compared too: an edited or recompiled module is not the one that was read.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ def is_package(path: Path, project: Path, names: frozenset[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How files were: those that a judge is or believes, and the project's own modules."""
+class TrustedFiles:
+    """The recorded state of files: the judge's programs, trusted modules, the project's own
+    modules."""
 
     programs: dict[Path, _State | None]
     places: tuple[Path, ...]
@@ -59,13 +60,13 @@ class Standing:
     modules: dict[str, _State] = field(default_factory=dict[str, _State])
 
     @classmethod
-    def now(
+    def record(
         cls,
         programs: Iterable[Path],
         believed: Iterable[Path],
         own: Sequence[Path],
         sources: Sequence[Path],
-    ) -> Standing:
+    ) -> TrustedFiles:
         places, own, sources = tuple(believed), tuple(own), tuple(sources)
         modules = {str(path): state for path, state in _states(own)}
         for path in [path for path in modules if path.endswith(_PARTS[0])]:
@@ -76,8 +77,11 @@ class Standing:
         return cls(started, places, dict(_states(places)), own, sources, modules)
 
     def changed(self, names: Iterable[str]) -> str:
-        """A file that is not what it was, or was not there: of what a judge is started from, of all
-        that is believed, and of own modules by name."""
+        """Return a file that changed or appeared since, or ''.
+
+        Args:
+            names: the project's own modules that the verdict depends on.
+        """
         for path, state in self.programs.items():
             if _now(path) != state:
                 return str(path)
@@ -130,7 +134,8 @@ def _is_compiled(name: str) -> bool:
 
 
 def _now(path: Path) -> _State | None:
-    """What it is; of a link also what it leads to."""
+    """Return the state of a file, and of a link also the state of its target; None if it is
+    gone."""
     try:
         about = path.lstat()
         if not stat.S_ISLNK(about.st_mode):

@@ -1,13 +1,12 @@
-"""Compiling modules of a project with the bundled Lean, in a process that reads nothing else.
+"""Compiles modules of a project with the bundled Lean.
 
-Each module gets a Lean as it is after its start, with the compiled modules that it imports and no
-others. Code of a module runs where it is compiled or imported and can change that Lean in any way:
-what comes out is then the matter of this module and of those that import it, which have it in their
-keys. So every module has a process of its own: one that code has run in is never made as new.
-A module that imports none but Init is compiled on the environment that its process started with.
-Headers are read by one that elaborates and imports nothing; that one is made as new
-(runtime/renewal.js), and compiles the next module. Of what a search or a model wrote it may see the
-header, and nobody here sees more.
+Code of a module runs where the module is compiled or imported, and it can change that Lean process
+in any way. So every module is compiled in a process that has run no other code: it gets only the
+compiled modules that it imports. The output can then only depend on this module and its imports,
+and all of them are in the key of the cache.
+
+Headers are read in a process that imports and elaborates nothing. Its memory can be reset
+(runtime/renewal.js), and it compiles the next module.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _AT_ITS_HEADER = "header"
 _NEW, _HEADERS_READ, _COMPILED = "new", "headers read", "compiled"
 _NO_CODE = (
     *("(interpreter)", "no executable code", "has no IR", "could not evaluate", "_redArg"),
-    "has not been implemented",  # what a metaprogram that got no code was to do
+    "has not been implemented",  # a metaprogram without code reports this
 )
 
 
@@ -64,7 +63,7 @@ class WasmCompiler:
     ) -> bytes:
         given = [as_given(c) for c in imports]
         try:
-            # What was read before changes the order of memory, and with it the bytes that come out.
+            # Earlier texts change the order of memory, and so the compiled bytes.
             process = self._lean(_NEW)
             self._state = _COMPILED
             _ask(process, "provide", 60.0, modules=given, options=list(options))
@@ -130,7 +129,8 @@ def as_given(module: Compiled) -> dict[str, str]:
 
 
 def _reason(reply: Reply) -> str:
-    """The first error, on one line; what the bundled Lean lacks is named as such."""
+    """Return the first error on one line; a missing feature of the bundled Lean is named as
+    such."""
     errors = [d for d in reply.messages if d.severity == "error"]
     if not errors:
         return reply.stopped or "it was not finished"
@@ -147,7 +147,7 @@ def _one_line(error: Diagnostic) -> str:
 
 @cache
 def _runtime_digest() -> str:
-    """Of our own half of the host: what is compiled depends on it too."""
+    """Return a digest of the runtime's JavaScript, because compiled modules depend on it."""
     total = hashlib.sha256()
     for path in sorted(RUNTIME.glob("*.js")):
         total.update(path.name.encode() + b"\0" + path.read_bytes())

@@ -17,7 +17,7 @@ from treewright.lean.verify.certificate import ModuleDigest
 
 MINIMUM_NODE = 24
 NODE_VARIABLE = "TREEWRIGHT_NODE"
-# The judge makes imports of them: what is not plainly the library's is nobody's.
+# The judge imports modules with these names, so only plain names of the library count.
 _LIBRARY_MODULE = re.compile(r"(Init|Std|Lean|Lake)(\.[A-Za-z_]\w*)*\Z", re.ASCII)
 IMAGE_FILE = "init.image"  # the memory that Lean starts with
 
@@ -57,7 +57,7 @@ class LeanHome:
         return home_digest(self)
 
     def changed(self, modules: Iterable[str]) -> str:
-        return ""  # its files are compared at every start, and a project says it of its own
+        return ""  # its files are compared at every start; a project reports its own changes
 
     def digests(self, modules: Iterable[str]) -> tuple[ModuleDigest, ...]:
         return ()

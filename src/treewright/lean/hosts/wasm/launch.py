@@ -1,7 +1,7 @@
-"""How Node is started with Lean inside.
+"""The Node command line and environment of a bundled Lean, and its memory image.
 
-With a scrubbed environment, under Node's permission model: it may read the Lean home and the
-runtime, start its watchdog thread, and nothing else.
+The environment is empty but for the listed variables. Node's permission model lets the process read
+the Lean installation and the runtime, and start its watchdog thread.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ compiling, of functions that are hardly used again."""
 
 
 def node_flags(home: LeanHome) -> list[str]:
-    """What Node may use and reach; with the permission model on, nothing else is allowed."""
+    """Return Node's flags. With the permission model on, every other access is refused."""
     return [
         f"--stack-size={_NODE_STACK_KILOBYTES}",
         f"--max-old-space-size={JS_HEAP_MEGABYTES}",
         "--no-warnings",
-        "--wasm-lazy-validation",  # of a file whose hash is known: only what is called
+        # The file's hash is known: validate functions when they are called.
+        "--wasm-lazy-validation",
         f"--wasm-tiering-budget={_TIERING_BUDGET}",
         "--no-wasm-inlining",  # for it, functions count their calls until compiled again
         "--permission",
@@ -49,7 +50,7 @@ def command(home: LeanHome, more_flags: Sequence[str] = ()) -> list[str]:
 
 
 def environment(image: Path | None) -> dict[str, str]:
-    """All that Lean's process knows of its surroundings; `image` is what it starts from."""
+    """Return the environment of a Lean process; `image` is the memory image that it starts from."""
     return {
         "PATH": "/usr/bin:/bin",
         "TREEWRIGHT_RUNTIME": str(RUNTIME),

@@ -1,10 +1,10 @@
-"""Is the Lean home what was installed? Hashes of its files, and a quick look at each start.
+"""Checks that the files of an installed Lean are the installed ones.
 
-`manifest.json` in the home lists every file with its sha256 and what `stat` said of it when it
-had that content. The quick check compares names and `stat`; only a file that looks touched is
-read again. The digest of all content hashes is a constant here, so a manifest that was edited
-together with a file is noticed. What the quick check takes on trust is that a file whose size,
-times and inode are as recorded has the recorded content; `full=True` reads everything.
+`manifest.json` lists every file with its sha256 and its `stat` values at that time. The quick check
+compares names and `stat` values, and reads only files with changed values. The digest of all
+content hashes is a constant here, so a manifest that was edited together with a file is noticed.
+The quick check assumes that a file with unchanged size, times and inode has unchanged content;
+`full=True` reads every file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _READERS = 4
 
 
 class HomeChanged(TreewrightError):
-    """The Lean home is not what was installed."""
+    """A file of the installed Lean was changed, removed or added."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"{problem}; run: {REPAIR}")
@@ -52,7 +52,7 @@ class FileRecord(msgspec.Struct, frozen=True, array_like=True):
 
 Files: TypeAlias = dict[str, FileRecord]
 
-# What this process has read itself, for homes whose manifest cannot be rewritten.
+# Files that this process has read, for installations with a read-only manifest.
 _seen: dict[Path, Files] = {}
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, FileRecord]).decode
