@@ -176,8 +176,8 @@ def test_without_a_barrier_a_failing_generator_costs_its_node_alone(
 
     monkeypatch.setattr(DirectorySource, "propose", propose)
     done = steady(toy.path, f"refused-{order}", "mcts", order=order)
-    assert done.steady is not None
-    assert "n0002" in {each.node_id for each in done.steady.exhausted}
+    assert done.policy_record is not None
+    assert "n0002" in {each.node_id for each in done.policy_record.exhausted}
     assert done.spent.evals == DRY.max_total_idea_evals
     assert validate(toy.run_dir(f"refused-{order}"), toy.path) == []
     failing.add("n0000")
@@ -280,9 +280,9 @@ def test_what_was_generated_in_vain_is_paid_all_the_same(
         toy.path, "paid", "random", FEW, lookahead=8,
         parallelism=Parallelism(max_evals=8), make_executor=waiting.executor,
     )  # fmt: skip
-    assert found.steady is not None
-    assert found.steady.exhausted
-    assert found.spent.prompt_tokens == waiting.asked > found.steady.expansions
+    assert found.policy_record is not None
+    assert found.policy_record.exhausted
+    assert found.spent.prompt_tokens == waiting.asked > found.policy_record.expansions
 
 
 @pytest.mark.parametrize("order", ["fixed", "live"])

@@ -133,7 +133,7 @@ class SearchProgress:
         match event:
             case ev.RunCreated():
                 shape = event.manifest
-                how = f"beam {shape.beam_width}" if shape.steady is None else describe(shape)
+                how = f"beam {shape.beam_width}" if shape.policy_record is None else describe(shape)
                 self.say(
                     f"run {shape.tree_run_id}: {shape.ideas_per_node} ideas a node, {how}, "
                     f"depth {shape.max_depth}" + (", dry run" if shape.dry_run else "")
@@ -175,7 +175,7 @@ class SearchProgress:
                 self._read_title(evaluation.eval_id, evaluation.idea_path)
                 self._queued_evals += 1
                 self._finished_evals += evaluation.status in ("completed", "failed")
-        self._steady = manifest.steady is not None
+        self._steady = manifest.policy_record is not None
         if self._queued_evals:
             self._show(manifest.current_depth + 1)
 

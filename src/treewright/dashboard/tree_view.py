@@ -207,7 +207,7 @@ def _seconds_each(manifest: Manifest, done: int) -> float | None:
     last = max(
         (e.finished_at for e in manifest.evaluations.values() if e.finished_at), default=None
     )
-    if manifest.steady is not None:  # evaluations of several depths run at the same time
+    if manifest.policy_record is not None:  # evaluations of several depths run at the same time
         begun = min((r.started_at for r in manifest.depths if r.started_at), default=None)
         return max(0.0, seconds_between(begun, last) or 0.0) / done
     spans = (

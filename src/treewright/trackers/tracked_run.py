@@ -152,7 +152,7 @@ def _steps(manifest: Manifest) -> Iterator[tuple[int, float, list[Evaluation]]]:
     With beam search, the steps are finished depths, because trackers cannot change a step later.
     With other policies any depth may get further evaluations, so the steps are outcomes in order.
     """
-    if manifest.steady is not None:
+    if manifest.policy_record is not None:
         places = [(e.place, e) for e in manifest.evaluations.values() if isinstance(e.place, int)]
         ended = 0.0
         for place, one in sorted(places, key=lambda step: step[0]):

@@ -143,8 +143,8 @@ def test_a_change_between_two_nodes_that_have_no_ideas_left(
 
     manifest = steady(run.toy.path, name, "best-first", shape, order=order, observer=watch)
     (change,) = applied(manifest.steering)
-    assert manifest.steady is not None
-    before, after = manifest.steady.exhausted[change.exhausted - 1 :]
+    assert manifest.policy_record is not None
+    before, after = manifest.policy_record.exhausted[change.exhausted - 1 :]
     assert before.choice == after.choice == len(manifest.evaluations) + 1
     assert manifest.stop_reason == "no_new_ideas"
     assert validate(run.toy.run_dir(name), run.toy.path) == []

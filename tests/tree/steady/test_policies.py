@@ -131,7 +131,7 @@ def test_workers_are_never_idle_while_there_is_budget(toy: ToyRepository, order:
 def test_it_ends_when_there_are_no_more_ideas(toy: ToyRepository) -> None:
     shape = replace(DRY, dedupe_scope="global", max_total_idea_evals=100)
     manifest = steady(toy.path, "few", "best-first", shape)
-    steady_state = manifest.steady
+    steady_state = manifest.policy_record
     assert steady_state is not None
     assert manifest.stop_reason == "no_new_ideas"
     assert len(manifest.evaluations) == 5

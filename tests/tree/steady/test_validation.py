@@ -42,13 +42,13 @@ def _another_order(manifest: Manifest) -> None:
 
 
 def _another_seed(manifest: Manifest) -> None:
-    steady_state = manifest.steady
+    steady_state = manifest.policy_record
     assert steady_state is not None
     steady_state.options = {**steady_state.options, "prior_spread": 50.0}
 
 
 def _exhausted(manifest: Manifest) -> None:
-    steady_state = manifest.steady
+    steady_state = manifest.policy_record
     assert steady_state is not None
     growing = manifest.frontier[-1]
     steady_state.exhausted = [*steady_state.exhausted, Exhausted(growing, 3, 1)]
@@ -56,13 +56,13 @@ def _exhausted(manifest: Manifest) -> None:
 
 def _exhausted_later(manifest: Manifest) -> None:
     """At a choice that was never made."""
-    steady_state = manifest.steady
+    steady_state = manifest.policy_record
     assert steady_state is not None
     steady_state.exhausted.append(Exhausted("n0001", 99, 1))
 
 
 def _unknown_policy(manifest: Manifest) -> None:
-    steady_state = manifest.steady
+    steady_state = manifest.policy_record
     assert steady_state is not None
     steady_state.policy = "psychic"
 

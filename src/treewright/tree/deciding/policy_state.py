@@ -25,7 +25,7 @@ from treewright.tree.records.model import (
     Exhausted,
     Fate,
     Manifest,
-    SteadySearch,
+    PolicyRecord,
     StopReason,
 )
 from treewright.tree.records.steering import Steering, applied, banned_nodes, until
@@ -41,16 +41,16 @@ def counter(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def make_sequencer(steady: SteadySearch, seed: int) -> Sequencer:
+def make_sequencer(policy_record: PolicyRecord, seed: int) -> Sequencer:
     """Return the sequencer before the first choice. The root's value is 0, because values are
     scores relative to the root."""
     root = SearchNode(0, None, score=0.0)
     return Sequencer(
-        Tree(root, branching=steady.branching),
-        policies.make(steady.policy, steady.options),
+        Tree(root, branching=policy_record.branching),
+        policies.make(policy_record.policy, policy_record.options),
         seed,
-        steady.order,
-        steady.lookahead,
+        policy_record.order,
+        policy_record.lookahead,
     )
 
 
@@ -75,10 +75,12 @@ class PolicyState:
     settled: int = 0
 
     @classmethod
-    def beginning(cls, manifest: Manifest, steady: SteadySearch, max_depth: int) -> PolicyState:
+    def beginning(
+        cls, manifest: Manifest, policy_record: PolicyRecord, max_depth: int
+    ) -> PolicyState:
         root = next(node for node in manifest.nodes.values() if node.parent_node_id is None)
         return cls(
-            make_sequencer(steady, manifest.seed),
+            make_sequencer(policy_record, manifest.seed),
             max_depth,
             bool(manifest.confirm_configs),
             KnownCode.of([root]),
@@ -137,10 +139,10 @@ class PolicyState:
 
 
 def exhausted_nodes(
-    manifest: Manifest, steady: SteadySearch, change: Steering | None = None
+    manifest: Manifest, policy_record: PolicyRecord, change: Steering | None = None
 ) -> list[Exhausted]:
     """Return the nodes found without ideas that no command has reopened, after a change or now."""
-    records, found = applied(manifest.steering), steady.exhausted
+    records, found = applied(manifest.steering), policy_record.exhausted
     if change is not None:
         records, found = until(records, change), found[: change.exhausted]
     return [
@@ -150,19 +152,19 @@ def exhausted_nodes(
     ]
 
 
-def nodes_with_room(manifest: Manifest, steady: SteadySearch, max_depth: int) -> list[str]:
+def nodes_with_room(manifest: Manifest, policy_record: PolicyRecord, max_depth: int) -> list[str]:
     """Return the nodes above `max_depth` that may take another idea."""
     return [
         node.node_id
         for node in manifest.nodes.values()
         if node.depth < max_depth
-        and (steady.branching is None or counter(node.tried) < steady.branching)
+        and (policy_record.branching is None or counter(node.tried) < policy_record.branching)
     ]
 
 
 def rebuild_state(
     manifest: Manifest,
-    steady: SteadySearch,
+    policy_record: PolicyRecord,
     evaluations: Iterable[Evaluation] | None = None,
     change: Steering | None = None,
 ) -> PolicyState:
@@ -170,20 +172,20 @@ def rebuild_state(
 
     Args:
         manifest: The run.
-        steady: How it searches.
+        policy_record: How it searches.
         evaluations: Recomputed evaluations to use in place of the recorded ones.
         change: Return the state right after this change.
     """
     max_depth = manifest.max_depth
     if change is not None:
         max_depth = rules_after(manifest, change).max_depth
-    state = PolicyState.beginning(manifest, steady, max_depth)
+    state = PolicyState.beginning(manifest, policy_record, max_depth)
     branches = {node_id: number for number, node_id in state.nodes.items()}
     evaluations = list(manifest.evaluations.values() if evaluations is None else evaluations)
     settled = sorted((e for e in evaluations if e.decision is not None), key=_place)
     if change is not None:
         evaluations, settled = evaluations[: change.evaluations], settled[: change.settled]
-    exhausted = exhausted_nodes(manifest, steady, change)
+    exhausted = exhausted_nodes(manifest, policy_record, change)
 
     def settle_up_to(seen: int) -> None:
         while state.settled < min(seen, len(settled)):
@@ -217,11 +219,11 @@ def _place(evaluation: Evaluation) -> int:
     return counter(evaluation.place)
 
 
-def stop_reason(manifest: Manifest, steady: SteadySearch) -> StopReason:
+def stop_reason(manifest: Manifest, policy_record: PolicyRecord) -> StopReason:
     """Return why a search ends in which no further choice is possible."""
     if Budget(manifest.max_total_idea_evals).evals_left(manifest.spent) == 0:
         return "max_total_idea_evals"
-    if exhausted_nodes(manifest, steady):
+    if exhausted_nodes(manifest, policy_record):
         return "no_new_ideas"
     if manifest.current_depth >= manifest.max_depth:
         return "max_depth_reached"

@@ -182,12 +182,12 @@ class Expander:
     def _dedupes(self, manifest: Manifest) -> bool:
         """Without a barrier a node is asked for more ideas until it has none: its own count as
         tried whatever the scope, or it would be given the same ones for ever."""
-        return manifest.dedupe_scope != "none" or manifest.steady is not None
+        return manifest.dedupe_scope != "none" or manifest.policy_record is not None
 
     def _settled(self, manifest: Manifest, node: Node) -> set[str]:
         """Ideas that the node has, or was found not to need, in an expansion before this one:
         said once is enough where there may be many."""
-        if manifest.steady is None:
+        if manifest.policy_record is None:
             return set()
         skipped = node.dedupe.skipped if node.dedupe else []
         return {*(idea.key for idea in node.ideas), *(idea.sha256 for idea in skipped)}

@@ -29,7 +29,7 @@ def describe(manifest: Manifest, run_dir: Path) -> dict[str, Any]:
     statuses = [evaluation.status for evaluation in manifest.evaluations.values()]
     return {
         "tree_run_id": manifest.tree_run_id,
-        "policy": "beam" if manifest.steady is None else manifest.steady.policy,
+        "policy": "beam" if manifest.policy_record is None else manifest.policy_record.policy,
         "current_depth": manifest.current_depth,
         "max_depth": manifest.max_depth,
         "stop_reason": manifest.stop_reason,
@@ -73,7 +73,7 @@ def estimate(manifest: Manifest, runs: Path, workers: int) -> str:
     beam = manifest.beam_width * manifest.max_depth
     sweeps = (
         f" and {beam} or more held-out sweeps"
-        if manifest.steady is None
+        if manifest.policy_record is None
         else " and a held-out sweep for each that passes the gate"
     )
     what = f"a real run: at most {most} evaluations" + (sweeps if manifest.confirm_configs else "")
@@ -86,7 +86,7 @@ def estimate(manifest: Manifest, runs: Path, workers: int) -> str:
 
 def most_evaluations(manifest: Manifest) -> int:
     """Return the number of evaluations of a run in which every further frontier is full."""
-    if manifest.steady is not None and manifest.max_total_idea_evals is not None:
+    if manifest.policy_record is not None and manifest.max_total_idea_evals is not None:
         return manifest.max_total_idea_evals
     decided = manifest.current_depth
     made = sum(one.depth <= decided for one in manifest.evaluations.values())

@@ -316,7 +316,7 @@ class Exhausted(msgspec.Struct, frozen=True):
     seen: int
 
 
-class SteadySearch(msgspec.Struct):
+class PolicyRecord(msgspec.Struct):
     """The policy of a run without a barrier, and the state that its choices depend on.
 
     Choice number k is evaluation number k. `expansions` and `settled` count events of the run;
@@ -408,7 +408,7 @@ class Manifest(msgspec.Struct):
     depths: list[DepthRecord] = []
     spent: Spending = msgspec.field(default_factory=Spending)
     takeovers: list[dict[str, Any]] = []
-    search: SteadySearch | Unset = UNSET
+    search: PolicyRecord | Unset = UNSET
     """The policy and its state; unset for beam search."""
     patience: int | Unset = UNSET
     """Number of consecutive depths without promotion after which the search stops; unset is 1."""
@@ -423,6 +423,6 @@ class Manifest(msgspec.Struct):
     snapshot: SnapshotMark = msgspec.field(default_factory=SnapshotMark)
 
     @property
-    def steady(self) -> SteadySearch | None:
+    def policy_record(self) -> PolicyRecord | None:
         """The policy and its state; None for beam search."""
         return None if isinstance(self.search, Unset) else self.search

@@ -87,22 +87,22 @@ def _lease_taken(manifest: Manifest, event: ev.LeaseTaken) -> None:
 
 def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     node = manifest.nodes[event.node_id]
-    steady = manifest.steady
+    policy_record = manifest.policy_record
     record = depth_record(manifest, event.depth)
-    if steady is None:
+    if policy_record is None:
         if (node.expanded_for_depth or 0) >= event.depth:
             return
         record.frontier = record.frontier or list(manifest.frontier)
         asked = [] if isinstance(record.asked, Unset) else record.asked
         record.asked = [*asked, node.node_id]
     else:
-        if event.expansion == UNSET or event.expansion <= steady.expansions:
+        if event.expansion == UNSET or event.expansion <= policy_record.expansions:
             return
-        steady.expansions = node.expansion = event.expansion
+        policy_record.expansions = node.expansion = event.expansion
         if node.node_id not in record.frontier:
             record.frontier.append(node.node_id)
         if not isinstance(event.exhausted, Unset):
-            steady.exhausted.append(event.exhausted)
+            policy_record.exhausted.append(event.exhausted)
             _leave_frontier(manifest, node)
     record.started_at = record.started_at or event.at
     node.expanded_for_depth = event.depth
@@ -142,11 +142,11 @@ def _queued(manifest: Manifest, event: ev.Queued) -> None:
         without=event.without,
     )
     depth_record(manifest, event.depth).eval_ids.append(event.eval_id)
-    steady = manifest.steady
-    if steady is not None:
+    policy_record = manifest.policy_record
+    if policy_record is not None:
         node = manifest.nodes[event.parent_node_id]
         node.tried = (node.tried or 0) + 1
-        if node.tried == steady.branching:
+        if node.tried == policy_record.branching:
             _leave_frontier(manifest, node)
     manifest.spent.evals += 1
 
@@ -228,12 +228,12 @@ def _decided(manifest: Manifest, event: ev.Decided) -> None:
 
 
 def _settled(manifest: Manifest, event: ev.Settled) -> None:
-    evaluation, steady = manifest.evaluations[event.eval_id], manifest.steady
-    if evaluation.decision is not None or steady is None:
+    evaluation, policy_record = manifest.evaluations[event.eval_id], manifest.policy_record
+    if evaluation.decision is not None or policy_record is None:
         return
     evaluation.decision = event.decision
-    steady.settled += 1
-    evaluation.place = steady.settled
+    policy_record.settled += 1
+    evaluation.place = policy_record.settled
     record = depth_record(manifest, evaluation.depth)
     record.finished_at = event.at
     record.rejected_worktrees_kept |= event.rejected_worktrees_kept

@@ -21,7 +21,7 @@ def apply(manifest: Manifest, event: ev.Steered) -> None:
         return
     for name, value in record.command.settings.items():
         setattr(manifest, name, value)
-    if record.reopened and manifest.steady is None:
+    if record.reopened and manifest.policy_record is None:
         del manifest.depths[manifest.current_depth :]  # a round that had begun without ideas
     for node_id in record.reopened:
         _reopen(manifest, manifest.nodes[node_id])
@@ -29,7 +29,7 @@ def apply(manifest: Manifest, event: ev.Steered) -> None:
         _add(manifest, manifest.nodes[record.node_id], event.idea)
     if not isinstance(event.frontier, Unset):
         manifest.frontier = list(event.frontier)
-        if manifest.steady is None:
+        if manifest.policy_record is None:
             for node_id in manifest.frontier:
                 node = manifest.nodes[node_id]
                 begun = node.expanded_for_depth == manifest.current_depth + 1
@@ -43,7 +43,7 @@ def apply(manifest: Manifest, event: ev.Steered) -> None:
 
 def _reopen(manifest: Manifest, node: Node) -> None:
     """Let a node be expanded again that was found without ideas. Only for runs with a barrier."""
-    if manifest.steady is not None:
+    if manifest.policy_record is not None:
         return
     depth = max((idea.depth for idea in node.ideas), default=None)
     node.expanded_for_depth = depth
@@ -65,9 +65,11 @@ def _add(manifest: Manifest, node: Node, idea: IdeaRecord) -> None:
     the depth of the idea.
     """
     node.ideas = [*node.ideas, idea]
-    if manifest.steady is not None:
+    if manifest.policy_record is not None:
         if isinstance(idea.expansion, int):
-            manifest.steady.expansions = max(manifest.steady.expansions, idea.expansion)
+            manifest.policy_record.expansions = max(
+                manifest.policy_record.expansions, idea.expansion
+            )
         return
     if node.expanded_for_depth == idea.depth or node.node_id not in manifest.frontier:
         node.expanded_for_depth = idea.depth

@@ -10,8 +10,8 @@ from treewright.tree.records.model import (
     Confirmation,
     Node,
     NoiseCheck,
+    PolicyRecord,
     Recommendation,
-    SteadySearch,
     Unset,
 )
 from treewright.tree.report import reasons
@@ -136,28 +136,31 @@ def _progress(facts: Facts) -> str:
     span = seconds_between(manifest.created_at, _last_moment(facts))
     wall = f", {numbers.seconds(span)} after it began" if span is not None else ""
     place = f"at depth {manifest.current_depth} of {manifest.max_depth}{wall}"
-    steady = manifest.steady
+    policy_record = manifest.policy_record
     if manifest.stop_reason is None:
         ending = f"The search is {place}, and can be continued with the same command"
     else:
         because = escape(reasons.stop(manifest.stop_reason))
         ending = f"The search stopped {place}, because {because}"
-    how = "" if steady is None else f" {_choosing(steady)}"
+    how = "" if policy_record is None else f" {_choosing(policy_record)}"
     return f"{', '.join(parts)}. {ending}.{how}"
 
 
-def _choosing(steady: SteadySearch) -> str:
+def _choosing(policy_record: PolicyRecord) -> str:
     """How nodes were chosen, and whether the same run would come out again."""
-    known = policies.known().get(steady.policy)
+    known = policies.known().get(policy_record.policy)
     about = f" ({escape(known.summary)})" if known is not None else ""
-    settings = ", ".join(f"{name} = {value}" for name, value in sorted(steady.options.items()))
+    settings = ", ".join(
+        f"{name} = {value}" for name, value in sorted(policy_record.options.items())
+    )
     order = (
         "live order: the outcomes were used as they came, so it cannot be repeated, but it can be "
         "validated"
-        if steady.order == "live"
-        else f"fixed order with a lookahead of {steady.lookahead}: the same whatever the timing"
+        if policy_record.order == "live"
+        else f"fixed order with a lookahead of {policy_record.lookahead}: the same "
+        "whatever the timing"
     )
-    chosen = f"Nodes were chosen by the policy {code(steady.policy)}{about}, in {order}."
+    chosen = f"Nodes were chosen by the policy {code(policy_record.policy)}{about}, in {order}."
     return chosen + (f" Its settings: {escape(settings)}." if settings else "")
 
 

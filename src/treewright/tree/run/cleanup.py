@@ -71,9 +71,9 @@ def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Reten
 
 def _decided_last(manifest: Manifest) -> list[Evaluation]:
     """Return the evaluations that a killed owner may not have pruned."""
-    steady = manifest.steady
-    if steady is not None:
-        return [e for e in manifest.evaluations.values() if e.place == steady.settled]
+    policy_record = manifest.policy_record
+    if policy_record is not None:
+        return [e for e in manifest.evaluations.values() if e.place == policy_record.settled]
     if not manifest.current_depth:
         return []
     last = manifest.depths[manifest.current_depth - 1].eval_ids

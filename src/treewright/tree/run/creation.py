@@ -26,7 +26,7 @@ from treewright.tree.records.model import (
     Manifest,
     Node,
     NodeArtifacts,
-    SteadySearch,
+    PolicyRecord,
 )
 from treewright.tree.repository import formatting
 from treewright.tree.repository.git import Root, require_clean
@@ -118,7 +118,7 @@ class NewRun:
     shape: Shape
     make_baseline: bool = False
     preflight: bool = True
-    search: SteadySearch | None = None
+    search: PolicyRecord | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", self.shape.with_seeds(self.config))

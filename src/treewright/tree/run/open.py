@@ -163,7 +163,7 @@ def open_run(
 
 
 def _make_search(parts: RunParts) -> TreeSearch:
-    settings = parts.manifest.steady
+    settings = parts.manifest.policy_record
     if settings is None:
         return BeamSearch(parts)
     if settings.order == "fixed":
@@ -304,12 +304,16 @@ def _mention_unknown_prices(manifest: Manifest) -> None:
 
 
 def _mention_idle_workers(request: RunRequest, manifest: Manifest) -> None:
-    steady, workers = manifest.steady, request.parallelism.max_evals
-    if steady is not None and steady.order == "fixed" and workers > steady.lookahead:
+    policy_record, workers = manifest.policy_record, request.parallelism.max_evals
+    if (
+        policy_record is not None
+        and policy_record.order == "fixed"
+        and workers > policy_record.lookahead
+    ):
         _log.warning(
             "run %s has a lookahead of %d, so of %d workers no more than that have work",
             manifest.tree_run_id,
-            steady.lookahead,
+            policy_record.lookahead,
             workers,
         )
 

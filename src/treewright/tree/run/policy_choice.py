@@ -12,7 +12,7 @@ from typing import Any
 from treewright.kernel.errors import UsageError
 from treewright.search import policies
 from treewright.tree.deciding import rounds
-from treewright.tree.records.model import Manifest, Order, SteadySearch
+from treewright.tree.records.model import Manifest, Order, PolicyRecord
 from treewright.tree.run.creation import Shape
 
 BEAM = policies.Beam.name
@@ -29,7 +29,7 @@ class PolicyChoice:
     lookahead: int | None = None
     branching: int | None = None
 
-    def begin(self, shape: Shape, workers: int) -> SteadySearch | None:
+    def begin(self, shape: Shape, workers: int) -> PolicyRecord | None:
         """Return the settings of a new run; None for beam search.
 
         Raises:
@@ -58,7 +58,7 @@ class PolicyChoice:
                 f"--lookahead {self.lookahead} keeps only so many of {workers} workers busy; give "
                 f"{workers} or more"
             )
-        return SteadySearch(
+        return PolicyRecord(
             policy=name,
             options=policies.describe(made),
             order=order,
@@ -68,16 +68,18 @@ class PolicyChoice:
 
     def check_against(self, manifest: Manifest) -> None:
         """Raise UsageError if a flag differs from the recorded settings of a run."""
-        steady = manifest.steady
-        if steady is None:
+        policy_record = manifest.policy_record
+        if policy_record is None:
             if self.policy not in (None, BEAM):
                 raise _differs("policy", self.policy, BEAM, manifest)
             self._only(BEAM, "policy")
             return
         for field in fields(self):
-            given, recorded = getattr(self, field.name), getattr(steady, field.name)
+            given, recorded = getattr(self, field.name), getattr(policy_record, field.name)
             if field.name == "options" and given is not None:
-                given = policies.describe(policies.make(steady.policy, {**recorded, **given}))
+                given = policies.describe(
+                    policies.make(policy_record.policy, {**recorded, **given})
+                )
             if given is not None and given != recorded:
                 raise _differs(field.name, given, recorded, manifest)
 
@@ -89,16 +91,20 @@ class PolicyChoice:
 
 def describe(manifest: Manifest) -> str:
     """Return the policy of a run with its settings, in a few words."""
-    steady = manifest.steady
-    if steady is None:
+    policy_record = manifest.policy_record
+    if policy_record is None:
         return BEAM
-    known = policies.known().get(steady.policy)
+    known = policies.known().get(policy_record.policy)
     plain = policies.describe(known()) if known is not None else {}
     words = [
-        f"{name} {value}" for name, value in steady.options.items() if plain.get(name) != value
+        f"{name} {value}"
+        for name, value in policy_record.options.items()
+        if plain.get(name) != value
     ]
-    order = "live order" if steady.order == "live" else f"lookahead {steady.lookahead}"
-    return f"{steady.policy} ({', '.join([*words, order])})"
+    order = (
+        "live order" if policy_record.order == "live" else f"lookahead {policy_record.lookahead}"
+    )
+    return f"{policy_record.policy} ({', '.join([*words, order])})"
 
 
 def _flag(name: str) -> str:

@@ -41,7 +41,7 @@ from treewright.tree.records.model import (
     Exhausted,
     IdeaRecord,
     Node,
-    SteadySearch,
+    PolicyRecord,
     Unset,
 )
 from treewright.tree.records.steering import Command, applied, banned_ideas, injected
@@ -78,8 +78,8 @@ class PolicySearch(TreeSearch):
     """Why no further idea can be had; raised once the evaluations under way have ended."""
 
     @property
-    def _settings(self) -> SteadySearch:
-        settings = self.manifest.steady
+    def _settings(self) -> PolicyRecord:
+        settings = self.manifest.policy_record
         assert settings is not None
         return settings
 

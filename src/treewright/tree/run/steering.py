@@ -25,7 +25,7 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import layout
 from treewright.tree.records import steering as records
 from treewright.tree.records.description import best_node
-from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, SteadySearch, Unset
+from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, PolicyRecord, Unset
 from treewright.tree.records.steering import (
     Command,
     Settings,
@@ -159,7 +159,7 @@ def _add_idea(
     manifest: Manifest, command: Command, run_dir: Path, node: Node, text: str
 ) -> ev.Steered:
     """Write the file of an idea that the user wants tried on a node; return its event."""
-    search = manifest.steady
+    search = manifest.policy_record
     path = f"{node.node_ideas_dir}/{layout.idea_file(len(node.ideas))}"
     idea = IdeaRecord(
         path=path,
@@ -180,7 +180,7 @@ def _bring_back(manifest: Manifest, command: Command) -> ev.Steered:
     node = _node(manifest, command.node_id or "")
     _check_may_grow(manifest, node)
     there = node.node_id in manifest.frontier
-    if manifest.steady is not None:
+    if manifest.policy_record is not None:
         if command.action == "reopen" and there:
             raise Refused(f"{node.node_id} is open: further ideas may be tried on it")
     elif there and manifest.stop_reason != "no_new_ideas":
@@ -193,7 +193,7 @@ def _ban(manifest: Manifest, command: Command, run_dir: Path) -> ev.Steered:
     record = _record_here(manifest, command)
     if command.pattern is None:
         node = _node(manifest, command.node_id or "")
-        if manifest.steady is None and node.expanded_for_depth == manifest.current_depth + 1:
+        if manifest.policy_record is None and node.expanded_for_depth == manifest.current_depth + 1:
             raise Refused(f"{node.node_id} has an idea for the next depth that was injected")
         return _changing_tree(manifest, msgspec.structs.replace(record, node_id=node.node_id))
     try:
@@ -201,7 +201,7 @@ def _ban(manifest: Manifest, command: Command, run_dir: Path) -> ev.Steered:
     except ValueError as error:
         raise Refused(str(error)) from None
     banned = []
-    if manifest.steady is not None:
+    if manifest.policy_record is not None:
         tried = {evaluation.idea_path for evaluation in manifest.evaluations.values()}
         chosen = (idea.path for node in manifest.nodes.values() for idea in node.ideas)
         banned = [
@@ -229,7 +229,7 @@ def _node(manifest: Manifest, node_id: str) -> Node:
 
 
 def _check_may_grow(manifest: Manifest, node: Node) -> None:
-    search, limit = manifest.steady, manifest.max_total_idea_evals
+    search, limit = manifest.policy_record, manifest.max_total_idea_evals
     if limit is not None and manifest.spent.evals >= limit:
         raise Refused("the budget of evaluations is used up; give the run a larger one first")
     if search is None:
@@ -245,15 +245,15 @@ def _check_may_grow(manifest: Manifest, node: Node) -> None:
 def _changing_tree(
     manifest: Manifest, record: Steering, idea: IdeaRecord | Unset = UNSET
 ) -> ev.Steered:
-    if manifest.steady is None:
+    if manifest.policy_record is None:
         event = _go_on(manifest, record)
         event.idea = idea
         return event
-    return _change_policy_tree(manifest, manifest.steady, record, idea)
+    return _change_policy_tree(manifest, manifest.policy_record, record, idea)
 
 
 def _change_policy_tree(
-    manifest: Manifest, search: SteadySearch, record: Steering, idea: IdeaRecord | Unset
+    manifest: Manifest, search: PolicyRecord, record: Steering, idea: IdeaRecord | Unset
 ) -> ev.Steered:
     """Open a node that was found without ideas: it is asked again, or has an idea now."""
     exhausted = {found.node_id for found in policy_state.exhausted_nodes(manifest, search)}
@@ -291,8 +291,8 @@ def _check_settings(manifest: Manifest, changes: Settings) -> None:
     """Raise UsageError if a setting contradicts earlier decisions or has no effect."""
     for name, value in changes.items():
         flag = "--" + name.replace("_", "-")
-        if manifest.steady is not None and name in rounds.OF_BEAM_SEARCH:
-            raise UsageError(f"{flag} means nothing with --policy {manifest.steady.policy}")
+        if manifest.policy_record is not None and name in rounds.OF_BEAM_SEARCH:
+            raise UsageError(f"{flag} means nothing with --policy {manifest.policy_record.policy}")
         least = _smallest_values(manifest).get(name)
         if least is not None and value < least[0]:
             raise UsageError(f"{flag} {value} is too little: {least[1]}")
@@ -308,7 +308,7 @@ def _smallest_values(manifest: Manifest) -> dict[str, tuple[int, str]]:
 
 def _record_here(manifest: Manifest, command: Command) -> Steering:
     """Return the record of a command at the present position of the run."""
-    search = manifest.steady
+    search = manifest.policy_record
     return Steering(
         command=command,
         depth=manifest.current_depth,
@@ -321,7 +321,7 @@ def _record_here(manifest: Manifest, command: Command) -> Steering:
 
 def in_round(manifest: Manifest) -> bool:
     """Return whether a depth of beam search has begun; it keeps the frontier it began with."""
-    begun = manifest.steady is None and len(manifest.depths) > manifest.current_depth
+    begun = manifest.policy_record is None and len(manifest.depths) > manifest.current_depth
     return begun and manifest.stop_reason != "no_new_ideas"
 
 
@@ -334,8 +334,8 @@ def _change_settings(manifest: Manifest, command: Command) -> ev.Steered:
 def _go_on(manifest: Manifest, record: Steering) -> ev.Steered:
     """Return the event of a change. A run that stopped without ideas asks for ideas again."""
     after = rounds.settings(manifest) | record.command.settings
-    if manifest.steady is not None:
-        return _go_on_by_policy(manifest, manifest.steady, record, after["max_depth"])
+    if manifest.policy_record is not None:
+        return _go_on_by_policy(manifest, manifest.policy_record, record, after["max_depth"])
     return _go_on_by_depth(manifest, record, rounds.Rules(**after))
 
 
@@ -360,7 +360,7 @@ def _resumes(record: Steering) -> bool:
 
 
 def _go_on_by_policy(
-    manifest: Manifest, search: SteadySearch, record: Steering, max_depth: int
+    manifest: Manifest, search: PolicyRecord, record: Steering, max_depth: int
 ) -> ev.Steered:
     """Return the event in a search by policy, which finds out itself whether it has work."""
     over = manifest.stop_reason == "no_new_ideas"

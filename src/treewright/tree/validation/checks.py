@@ -37,10 +37,10 @@ def _recompute(subject: Subject) -> Iterable[Finding]:
     measured = measure_again(subject)
     yield from measured.findings
     manifest = subject.manifest
-    if manifest.steady is None:
+    if manifest.policy_record is None:
         yield from decide_again(manifest, measured.evaluations)
     else:
-        yield from choose_again(manifest, manifest.steady, measured.evaluations)
+        yield from choose_again(manifest, manifest.policy_record, measured.evaluations)
 
 
 HISTORY_CODES = (

@@ -31,7 +31,7 @@ from treewright.tree.records.model import (
     Exhausted,
     Manifest,
     Node,
-    SteadySearch,
+    PolicyRecord,
     StopReason,
     Unset,
 )
@@ -48,12 +48,12 @@ from treewright.tree.validation.findings import Finding
 
 
 def choose_again(
-    manifest: Manifest, steady: SteadySearch, evaluations: dict[str, Evaluation]
+    manifest: Manifest, policy_record: PolicyRecord, evaluations: dict[str, Evaluation]
 ) -> Iterator[Finding]:
     """Yield the findings of a repeated search; stop at the first choice that differs, because all
     later ones would differ too."""
     try:
-        walk = _Walk(manifest, steady, list(evaluations.values()))
+        walk = _Walk(manifest, policy_record, list(evaluations.values()))
     except TreewrightError as error:
         yield Finding("policy_unknown", "run", str(error))
         return
@@ -66,7 +66,7 @@ def choose_again(
 @dataclass(slots=True)
 class _Walk:
     manifest: Manifest
-    steady: SteadySearch
+    policy_record: PolicyRecord
     evaluations: list[Evaluation]
     _state: PolicyState = field(init=False)
     _settled: list[Evaluation] = field(init=False)
@@ -81,11 +81,11 @@ class _Walk:
     def __post_init__(self) -> None:
         self._changes = applied(self.manifest.steering)
         first = undo({"max_depth": self.manifest.max_depth}, self._changes)["max_depth"]
-        self._state = PolicyState.beginning(self.manifest, self.steady, first)
+        self._state = PolicyState.beginning(self.manifest, self.policy_record, first)
         decided = [e for e in self.evaluations if e.decision is not None]
         self._settled = sorted(decided, key=lambda e: counter(e.place))
-        self._exhausted = list(self.steady.exhausted)
-        self._is_fixed = self.steady.order == "fixed"
+        self._exhausted = list(self.policy_record.exhausted)
+        self._is_fixed = self.policy_record.order == "fixed"
 
     def run(self) -> Iterator[Finding]:
         yield from self._order()
@@ -111,7 +111,7 @@ class _Walk:
         expected = list(range(1, len(places) + 1))
         if self._is_fixed:
             expected = [choice_number(e.eval_id) for e in self._settled]
-        if places != expected or self.steady.settled != len(places):
+        if places != expected or self.policy_record.settled != len(places):
             message = "the places of the outcomes are not those of their order"
             yield Finding("choice_differs", "run", message)
 
@@ -144,12 +144,12 @@ class _Walk:
         with sequencer.tree.without(self._waiting_for_ideas(evaluation)):
             choice = self._propose(number)
         if choice is None:
-            return f"the {self.steady.policy} policy would have waited or ended here"
+            return f"the {self.policy_record.policy} policy would have waited or ended here"
         made = (self._state.nodes[choice.parent], sequencer.seen)
         recorded = (evaluation.parent_node_id, evaluation.seen)
         if made != recorded:
             return (
-                f"the {self.steady.policy} policy chooses (node, outcomes known) {made}, "
+                f"the {self.policy_record.policy} policy chooses (node, outcomes known) {made}, "
                 f"recorded is {recorded}"
             )
         sequencer.tree.reserve(*choice)
@@ -209,7 +209,7 @@ class _Walk:
 
     def _is_next(self, before: Steering | None) -> bool:
         """Return whether another node was found without ideas, `before` a change."""
-        known = len(self.steady.exhausted) - len(self._exhausted)
+        known = len(self.policy_record.exhausted) - len(self._exhausted)
         return bool(self._exhausted) and (before is None or known < before.exhausted)
 
     def _exhaust_next(self) -> None:
@@ -226,7 +226,7 @@ class _Walk:
             if self._is_next(change):
                 yield from self._exhaust_recorded(number, change)
                 self._propose(number, change)
-            self._state = rebuild_state(self.manifest, self.steady, self.evaluations, change)
+            self._state = rebuild_state(self.manifest, self.policy_record, self.evaluations, change)
             self._requests.add(change)
             self._applied.append(change)
 
@@ -276,7 +276,7 @@ class _Walk:
             return "max_total_idea_evals"
         if self._propose(len(self.evaluations) + 1) is not None:
             return None
-        if exhausted_nodes(self.manifest, self.steady):
+        if exhausted_nodes(self.manifest, self.policy_record):
             return "no_new_ideas"
         deepest = max(node.depth for node in manifest.nodes.values())
         return "max_depth_reached" if deepest == manifest.max_depth else "empty_frontier"

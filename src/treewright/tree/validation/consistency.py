@@ -18,7 +18,7 @@ from treewright.tree.records.model import (
     Evaluation,
     Manifest,
     Node,
-    SteadySearch,
+    PolicyRecord,
     Unset,
 )
 from treewright.tree.records.steering import applied, banned_nodes
@@ -111,7 +111,7 @@ def _reuse_problems(
 
 
 def _decision_problems(evaluation: Evaluation, manifest: Manifest, done: bool) -> Iterator[str]:
-    if manifest.steady is not None:
+    if manifest.policy_record is not None:
         if evaluation.decision is not None and not done:
             yield f"it was decided while its status is {evaluation.status}"
         if (evaluation.decision is None) != (evaluation.place == UNSET):
@@ -138,9 +138,9 @@ def _idea_problems(evaluation: Evaluation, manifest: Manifest) -> Iterator[str]:
 def check_rounds(subject: Subject) -> Iterator[Finding]:
     """Check depth records, frontier and the list of expanded nodes."""
     manifest = subject.manifest
-    steady = manifest.steady
-    if steady is not None:
-        yield from _steady_state(manifest, steady)
+    policy_record = manifest.policy_record
+    if policy_record is not None:
+        yield from _policy_state(manifest, policy_record)
     elif len(manifest.depths) not in (manifest.current_depth, manifest.current_depth + 1):
         message = f"{len(manifest.depths)} depths recorded, {manifest.current_depth} decided"
         yield Finding("depth_state", "run", message)
@@ -159,7 +159,7 @@ def check_rounds(subject: Subject) -> Iterator[Finding]:
             yield Finding("depth_state", owner, "eval_ids are not the evaluations of this depth")
         if record.promoted != promoted.get(record.depth, []):
             yield Finding("depth_state", owner, "promoted are not the nodes of this depth")
-        if steady is not None:
+        if policy_record is not None:
             continue
         width = rules_of(manifest, record.depth).beam_width
         if len(record.promoted) > width:
@@ -170,7 +170,7 @@ def check_rounds(subject: Subject) -> Iterator[Finding]:
     yield from _statuses(manifest)
 
 
-def _steady_state(manifest: Manifest, steady: SteadySearch) -> Iterator[Finding]:
+def _policy_state(manifest: Manifest, policy_record: PolicyRecord) -> Iterator[Finding]:
     """Check the counters and the frontier of a search by policy."""
     deepest = max(node.depth for node in manifest.nodes.values())
     if manifest.current_depth != deepest:
@@ -179,14 +179,14 @@ def _steady_state(manifest: Manifest, steady: SteadySearch) -> Iterator[Finding]
     tried: dict[str, int] = {}
     for evaluation in manifest.evaluations.values():
         tried[evaluation.parent_node_id] = tried.get(evaluation.parent_node_id, 0) + 1
-    exhausted = {found.node_id for found in exhausted_nodes(manifest, steady)}
+    exhausted = {found.node_id for found in exhausted_nodes(manifest, policy_record)}
     exhausted |= banned_nodes(applied(manifest.steering))
     for node in manifest.nodes.values():
         own = tried.get(node.node_id, 0)
         if (node.tried or 0) != own:
             message = f"tried is {node.tried}, it has {own} evaluations"
             yield Finding("node_state", node.node_id, message)
-        full = steady.branching is not None and own >= steady.branching
+        full = policy_record.branching is not None and own >= policy_record.branching
         grows = node.depth < manifest.max_depth and not full and node.node_id not in exhausted
         if grows != (node.node_id in manifest.frontier):
             message = "the frontier is not the nodes that further ideas may be tried on"
@@ -201,7 +201,7 @@ def _statuses(manifest: Manifest) -> Iterator[Finding]:
     if sorted(manifest.expanded) != sorted(expanded):
         yield Finding("frontier_state", "run", "`expanded` is not the list of nodes with ideas")
     for node in manifest.nodes.values():
-        if manifest.steady is not None:
+        if manifest.policy_record is not None:
             if (node.status == "frontier") != (node.expanded_for_depth is None):
                 message = f"status is {node.status}, which its expansions contradict"
                 yield Finding("frontier_state", node.node_id, message)

@@ -110,7 +110,7 @@ def _expansion_problems(node: Node, manifest: Manifest, first: dict[str, str]) -
     for turn in sorted({turn_of(idea) for idea in node.ideas}):
         count = sum(turn_of(idea) == turn and idea.path not in by_hand for idea in node.ideas)
         if count > most:
-            what = "at depth" if manifest.steady is None else "of expansion"
+            what = "at depth" if manifest.policy_record is None else "of expansion"
             yield f"{count} ideas {what} {turn}, allowed are {most}"
     if manifest.dedupe_scope != "none":
         yield from _duplicates(node, manifest, first)
