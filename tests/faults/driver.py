@@ -8,7 +8,7 @@ left every byte as the one before it (a git command that only looks was between 
 trial, and is continued once. All are forks of a process that has everything imported, so a trial
 costs what its work costs.
 
-What comes before a run is killed, such as the run that it extends, is given before `--then`; with
+The commands before the killed one, such as the run that it extends, stand before `--then`; with
 `--one-depth` that is a search of one depth, as without `--until-done`, with `--tree-run-id` that
 of another run.
 
@@ -136,7 +136,7 @@ def die_at_every(step: int, repo: Path, kept: Path) -> None:
 def invoke(arguments: list[str], log: Path, before: Callable[[], None] = lambda: None) -> str:
     """Runs the command in a child and waits for it and all its forks.
 
-    Returns what the last of them did: nothing if it was killed, else `0` or `1` and the
+    Returns the answer of the last of them: empty if it was killed, else `0` or `1` and the
     modules it had loaded.
     """
     ours, theirs = os.pipe()
@@ -206,7 +206,7 @@ def main() -> None:
     backends.BACKENDS.names()
     configuration.load(repo / configuration.DEFAULT_NAME)
     store.load(layout.runs_directory(repo) / RUN_ID)
-    gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage
+    gc.freeze()  # garbage collection must not touch memory that the forks share
     report("undisturbed", undisturbed, repo)
     start_over()
     through = invoke(command, log, lambda: die_at_every(int(step), repo, kept))

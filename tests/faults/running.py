@@ -1,4 +1,4 @@
-"""A search in a process of its own, and what must hold of a run whatever happened to it."""
+"""A search in its own process, and the properties of a run that must hold after every fault."""
 
 from __future__ import annotations
 

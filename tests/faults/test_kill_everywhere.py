@@ -17,8 +17,8 @@ from tests.toy import CONFIG, SWEEP, ToyRepository
 from treewright.tree.validation import validate
 
 IDEA = str(Path(__file__).parents[2] / "README.md")
-# A run of two depths as two: whoever was killed in the first has to come to its end, which is held
-# against an undisturbed one, and the second is killed everywhere behind such an end.
+# A run of two depths as two: a search killed in the first must reach its end, compared with
+# an undisturbed one, and the second is killed everywhere behind such an end.
 REAL = ["--ideas-per-node", "2", "--beam-width", "1", "--sweep-config-limit", "8",
         "--confirm-configs", "4"]  # fmt: skip
 ONE = ["--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "8", "--no-preflight"]
@@ -69,8 +69,8 @@ SHAPES = {
                        "--then"],
 }  # fmt: skip
 STEPS = {**dict.fromkeys(SHAPES, 1), "guarded": 3, "reused": 3}
-"""A shape without events of its own, whose files and processes alone differ from those of another,
-is killed at every third point."""
+"""A shape that differs from another one only in files and processes, not in events, is killed at
+every third point."""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -134,7 +134,7 @@ def measure_exactly(toy: ToyRepository) -> None:
 
 
 def guard(toy: ToyRepository) -> None:
-    """The sweep has a checkout of its own and seals its results."""
+    """The sweep runs in its own checkout and seals its results."""
     guarded = f'"{sys.executable} -I -S seal.py"\ncheckout = "root"\nsealed = true'
     toy.write("treewright.toml", CONFIG.replace('"sh sweep.sh"', guarded))
     toy.write("seal.py", SEAL)
@@ -152,8 +152,7 @@ def repeat_an_idea(toy: ToyRepository) -> None:
 
 
 def ask_a_model(toy: ToyRepository) -> None:
-    """What a call may cost is known before it is made, and is more than the cap lets be spent:
-    nobody is asked."""
+    """The cost of a call is known before the call and exceeds the cap, so no model is asked."""
     endpoint = 'endpoint = { base_url = "http://127.0.0.1:9/v1", model = "m" }'
     planner = f'[agents.planner]\nbackend = "openai"\n{endpoint}\n'
     toy.write("treewright.toml", f"{CONFIG}\n{planner}")
@@ -161,7 +160,7 @@ def ask_a_model(toy: ToyRepository) -> None:
 
 
 def reuse(toy: ToyRepository) -> None:
-    """What an earlier run has measured is not measured again."""
+    """Results that an earlier run measured are not measured again."""
     toy.write("treewright.toml", CONFIG.replace("[sweep]", "[sweep]\nreuse_results = true"))
     toy.commit("results of earlier runs")
 
@@ -180,11 +179,11 @@ HAPPENED = {
     "reused": {"results_from", "earlier/e000001"},
     "capped": {"cap_reached"},
 }
-"""What a shape is there for: it must be in the history of the run that nothing disturbed."""
+"""The events that the undisturbed run of a shape must have in its history."""
 
 
 def _left_unasked(expected: dict) -> list[str]:
-    """Nodes of a depth whose turn did not come before the budget ended."""
+    """Nodes of a depth that were not asked before the budget ended."""
     depths = expected["depths"]
     return [node for depth in depths for node in set(depth["frontier"]) - set(depth["asked"])]
 

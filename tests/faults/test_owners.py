@@ -43,7 +43,7 @@ def template(tmp_path_factory) -> ToyRepository:
 
 @pytest.fixture(scope="module")
 def expected(template: ToyRepository, tmp_path_factory) -> dict:
-    """What an uninterrupted run decides."""
+    """The decisions of an uninterrupted run."""
     undisturbed = copy_of(template, tmp_path_factory.mktemp("undisturbed") / "repo")
     finish(undisturbed, *SHAPE)
     return decisions(undisturbed.run_dir(RUN))
@@ -136,7 +136,7 @@ def test_one_signal_stops_in_order_and_the_run_can_be_continued(
 def test_a_terminal_that_is_closed_again_and_again_is_not_the_candidates_failure(
     gated: ToyRepository, tmp_path: Path, expected
 ) -> None:
-    """A shell and the system may both say so; neither is a person who asks twice."""
+    """A shell and the system may both send the signal; that is not a user who asks twice."""
     for name in ("first", "second"):
         gate = Gate(tmp_path / name)
         closed = Search(gated, *SHAPE, env=gate.environment)
@@ -168,7 +168,7 @@ def test_what_was_started_with_nohup_goes_on(
 def test_a_search_does_not_end_with_those_who_watched_it(
     gated: ToyRepository, tmp_path: Path, expected, kind: str
 ) -> None:
-    """`| tee` that was killed, a terminal that is gone: nobody reads stderr, and nobody has to."""
+    """`| tee` was killed or the terminal is gone: stderr has no reader and needs none."""
     gate = Gate(tmp_path / "gate")
     ours, theirs = os.openpty() if kind == "terminal" else os.pipe()
     flags = arguments(gated, *SHAPE, "--until-done")

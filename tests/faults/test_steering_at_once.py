@@ -24,7 +24,7 @@ SHAPE = Shape(
 
 
 def forked(work: Callable[[], None]) -> int:
-    """Does something in a process of its own."""
+    """Run a function in its own process."""
     child = os.fork()
     if not child:
         code = 1

@@ -1,4 +1,4 @@
-"""Candidates whose code misbehaves while it is measured: recorded, ended, cleaned up."""
+"""Candidates with code that misbehaves during the sweep: recorded, ended, cleaned up."""
 
 from __future__ import annotations
 

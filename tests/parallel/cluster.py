@@ -1,8 +1,8 @@
-"""A real dask cluster on loopback: a scheduler and workers, each a process of its own.
+"""A real dask cluster on loopback: a scheduler and workers, each in its own process.
 
-Where the tests run as root the workers cannot read the coordinator's files: they run as
-another user (pytest's directories are 0700) or, where that user cannot run this Python,
-in a mount namespace in which an empty directory covers ours.
+If the tests run as root, the workers cannot read the coordinator's files: they run as another user
+(pytest's directories are 0700) or, if that user cannot run this Python, in a mount namespace in
+which an empty directory covers those files.
 """
 
 from __future__ import annotations

@@ -71,10 +71,10 @@ def _advance_to_the_end(
 
 
 class Shuffled:
-    """Completes in a random order, and injects what can happen to an evaluation.
+    """An executor that completes in a random order and injects faults.
 
-    Lost before it did anything, lost after it did everything, a fault of the machine, a
-    failure that can pass: each at most twice an evaluation, so that it passes in the end.
+    Lost before any work, lost after all work, a fault of the machine, a failure that can pass:
+    each at most twice for an evaluation, so that it passes in the end.
     """
 
     def __init__(self, work: Work, seed: int, capacity: int, faults: float) -> None:

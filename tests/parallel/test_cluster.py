@@ -57,7 +57,7 @@ def private(apart) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory) -> dict:
-    """Decisions of the serial run on the repository that `toy` is a copy of."""
+    """The decisions of the serial run, which never waits."""
     toy = ToyRepository.create(tmp_path_factory.mktemp("serial") / "target repo")
     return decisions(search(toy.path, "run", REAL))
 
@@ -182,7 +182,7 @@ def test_a_search_without_a_barrier_and_its_confirmations_are_the_same_there(mac
 
 
 def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
-    """Its commits name parents that nobody has."""
+    """Its commits name parents that no repository has."""
     for number in range(3):
         toy.write("notes.txt", f"{number}\n")
         toy.commit(f"history {number}")
@@ -270,7 +270,7 @@ def test_caps_hold_there_and_can_be_raised(machines, toy) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_same_code_is_not_swept_twice_there(machines, toy, workers: int) -> None:
-    """Nor at the same moment: the other one waits for what is recorded."""
+    """Two workers with the same code at the same moment: one waits for the recorded result."""
     have_twins(toy)
     flags = ("--max-parallel-evals", str(workers), "--max-depth", "1", "--ideas-per-node", "2")
     done = run(toy, machines.address, *flags)

@@ -1,7 +1,7 @@
-"""The same tree, whoever evaluates, how many at once, in which order, with what mishaps.
+"""The same tree for every executor, number of workers, order of results and series of faults.
 
-"Same" is byte for byte of everything that is decided: the manifest without clocks, worker
-names and attempts, commit hashes included.
+"Same" is byte for byte of everything that is decided: the manifest without clocks, worker names
+and attempts, commit hashes included.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def repository(tmp_path_factory) -> ToyRepository:
 
 @pytest.fixture(scope="module")
 def serial(repository: ToyRepository) -> dict[str, bytes]:
-    """What the default, one evaluation after the other, decides."""
+    """The decisions of the default, one evaluation after the other."""
     shapes = {**SHAPES, "real": REAL}
     return {name: as_bytes(search(repository.path, name, shape)) for name, shape in shapes.items()}
 

@@ -1,4 +1,4 @@
-"""What is tried again and what is an answer; strictness; fairness; wrong flags."""
+"""Failures that are retried and failures that are answers; strict runs; fairness; wrong flags."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_no_parent_has_more_under_way_than_its_share_and_none_starves(toy):
         (["--max-parallel-per-node", "0"], "max-parallel-per-node"),
         (["--eval-retries", "-1"], "eval-retries"),
         (["--eval-timeout-seconds", "0"], "eval-timeout-seconds"),
-        (["--parallel-backend", "ray"], "parallel-backend"),
+        (["--parallel-backend", "ray"], "there is no executor 'ray'"),
         (["--retry-failures", "all"], "--retry-failures needs --eval-retries"),
     ],
 )

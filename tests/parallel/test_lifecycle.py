@@ -1,5 +1,6 @@
-"""What is on record when: queued before dispatched, settled before decided, decided before
-pruned; and what a killed coordinator's successor makes of it."""
+"""The order of records: queued before dispatched, settled before decided, decided before pruned;
+and how the successor of a killed coordinator goes on.
+"""
 
 from __future__ import annotations
 

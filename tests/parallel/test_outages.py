@@ -1,4 +1,4 @@
-"""A fault is not a verdict: outages pause a run, and what they hit stays untried."""
+"""A fault is not a verdict: an outage pauses the run, and the ideas it hit stay untried."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_one_that_is_always_cancelled_pauses_the_run(toy: ToyRepository):
 
 
 def test_a_held_out_sweep_that_is_always_cancelled_pauses_the_run(toy: ToyRepository):
-    """Nobody asked for it, and the candidate was not confirmed by it."""
+    """The confirmation was not needed, and the candidate was not confirmed by it."""
 
     class Cancelled(Shuffled):
         def next_done(self, timeout: float | None = None) -> Done | None:
@@ -352,7 +352,7 @@ def test_a_sweep_that_stops_working_pauses_the_run(toy: ToyRepository, tmp_path)
 def test_tests_that_stop_working_pause_the_run_and_a_candidate_that_fails_them_does_not(
     toy: ToyRepository, tmp_path: Path
 ):
-    """All failed them, and the search was over: nobody looked whether the root still passes."""
+    """All candidates failed the tests and the search ended without a check of the root's tests."""
     data = tmp_path / "data"
     data.touch()
     toy.write("tests.sh", f"test -e '{data}' && test ! -f x.sh\n")
@@ -494,7 +494,7 @@ def test_what_was_wrong_for_a_minute_ends_no_night(toy: ToyRepository, tmp_path:
 def test_a_candidate_that_fails_beside_a_root_that_does_now_and_then_has_failed(
     toy: ToyRepository, tmp_path: Path
 ):
-    """It is alone, so that nobody else shows whose failure it was, and every other look fails."""
+    """The candidate is alone, so no peer shows the cause, and every other root check fails."""
     unsure = "[ $kind$((number % 2)) != look0 ] || exit 4\n[ $kind != sweep ] || exit 3\n"
     count = COUNT.format(log=tmp_path / "log")
     toy.write("sweep.sh", count + unsure + (toy.path / "sweep.sh").read_text())
@@ -527,7 +527,7 @@ THREE = ("--ideas-per-node", "3", "--max-depth", "1", "--sweep-config-limit", "8
 
 
 def hostile(toy: ToyRepository, does: str) -> None:
-    """The first idea's sweep does that and fails; `$RUN` and `$GIT` are what it may reach for."""
+    """The first idea's sweep does that and fails; `$RUN` and `$GIT` are the paths it can reach."""
     known = f"RUN='{toy.run_dir('run')}'\nGIT='{toy.path / '.git'}'\n"
     toy.write("sweep.sh", SOURCE_X + (toy.path / "sweep.sh").read_text())
     toy.write("ideas/00_help.md", idea("Hide", new_file("x.sh", f"{known}{does}\nexit 3")))
@@ -586,7 +586,7 @@ def test_a_root_whose_results_cannot_be_trusted_is_one_that_does_not_work(
 def test_elsewhere_those_that_got_through_tell_whose_failure_the_first_one_was(
     toy: ToyRepository, tmp_path: Path
 ):
-    """The coordinator's machine has not got what the sweep needs, and nobody was through before."""
+    """The coordinator's machine lacks a tool of the sweep, and no evaluation had passed before."""
     lacking = "case $TREEWRIGHT_RESULTS_CSV in */preflight/*) exit 4 ;; esac\n"
     toy.write("sweep.sh", lacking + (toy.path / "sweep.sh").read_text())
     hostile(toy, "true")
@@ -621,7 +621,7 @@ def test_a_death_in_a_look_at_the_root_leaves_nothing_of_it(
 
 
 class InterruptedThen(Shuffled):
-    """One fails by its sweep; somebody presses Ctrl-C when the next one is through."""
+    """One evaluation fails by its sweep; the user presses Ctrl-C when the next one has passed."""
 
     def __init__(self, work, cancel: threading.Event) -> None:
         super().__init__(work, seed=0, capacity=1, faults=0.0)

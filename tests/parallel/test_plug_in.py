@@ -1,4 +1,4 @@
-"""`tree` on an executor of a plug-in whose workers are other processes: everything is sent."""
+"""`tree` on an executor of a plug-in with workers in other processes: every request is sent."""
 
 from __future__ import annotations
 

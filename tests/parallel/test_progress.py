@@ -1,4 +1,4 @@
-"""The estimate on the terminal, and what the report says about times and workers."""
+"""The estimate on the terminal, and times and workers in the report."""
 
 from __future__ import annotations
 

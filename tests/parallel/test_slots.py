@@ -1,4 +1,4 @@
-"""Each evaluation at once has a number of its own, and the user's variables for it."""
+"""Concurrent evaluations have different slots, and the user's variables of their slot."""
 
 from __future__ import annotations
 

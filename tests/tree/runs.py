@@ -44,7 +44,7 @@ _SECOND_LINE_OF_SWEEP = "start=${TREEWRIGHT_SWEEP_CONFIG_START:-0}"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run whose repository is put back, at the same place, before every use."""
+    """A run with a repository that is restored, at the same place, before every use."""
 
     toy: ToyRepository
     backup: Path

@@ -36,7 +36,7 @@ def test_a_baseline_of_older_code_is_called_stale_in_log_and_report(toy, treewri
 
 
 def test_a_stale_baseline_that_the_root_contradicts_is_refused(toy, treewright) -> None:
-    """Every candidate would be better or worse by what the code has changed since."""
+    """Every candidate would be better or worse by the effect of the code that changed since."""
     toy.write("helper.py", "")
     toy.commit("code that changes no number")
     done = search(toy, treewright)
@@ -80,7 +80,7 @@ def test_the_same_code_with_other_numbers_is_warned_of(toy, treewright) -> None:
 
 
 def kept_log(said: str) -> str:
-    """What the log holds that a message ends with."""
+    """The last lines of a log, which a message quotes."""
     assert said.endswith(")"), said
     return Path(said.rpartition("(log: ")[2].removesuffix(")")).read_text()
 

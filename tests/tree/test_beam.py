@@ -1,4 +1,4 @@
-"""The beam: the best that may, never too many, the same whatever the order."""
+"""The beam: the best candidates that pass, never too many, the same in any order."""
 
 from __future__ import annotations
 

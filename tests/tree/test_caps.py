@@ -1,4 +1,4 @@
-"""Caps on what models may cost: kept before a call is made, counting what is under way."""
+"""Caps on the cost of models: kept before a call is made, counting evaluations under way."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_cap_holds_and_can_be_raised(toy, kind: str, limit: float, workers: in
 
 
 def test_several_at_once_share_no_less_than_one_needs(toy: ToyRepository) -> None:
-    """What is left is enough for one: the others do not start beside it."""
+    """The rest is enough for one evaluation: the others do not start at the same time."""
     paid(toy)
     found = run(toy, None, 3, caps={"cost_usd": {"all": 0.045}}, **SHAPE)
     assert found.stop_reason == "cap_reached"
@@ -97,7 +97,7 @@ def test_several_at_once_share_no_less_than_one_needs(toy: ToyRepository) -> Non
 def test_before_a_cost_is_known_one_runs_alone(
     toy: ToyRepository, kind: str, limit: float, policy: str | None
 ) -> None:
-    """What an agent costs is told when it is done: several at once would break the cap together."""
+    """The cost of an agent is known when it ends: several at once would break the cap together."""
     paid(toy)
     kind, _, role = kind.partition(" ")
     shape = {**SHAPE, "max_total_idea_evals": 8}
@@ -108,8 +108,8 @@ def test_before_a_cost_is_known_one_runs_alone(
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_an_agent_may_cost_again_what_one_has_cost(toy: ToyRepository, workers: int) -> None:
-    """Three cost a cent each, the fourth three, and so would the fifth: what is left is enough for
-    one like the average, and not for one like the most expensive. Nor for two at once."""
+    """Three cost a cent each, the fourth costs three, and so would the fifth: the rest is enough
+    for an average evaluation, but not for the most expensive one, nor for two at once."""
     paid(toy)
     costs = [*[CENT] * 3, *[{**CENT, "cost_usd": 0.03}] * 5]
     replies = [
@@ -164,7 +164,7 @@ def test_a_cap_is_exact_where_it_is_said_what_a_call_uses_at_most(
 def test_several_at_once_never_break_a_cap_unless_one_costs_four_times_all_before(
     capacity: int, cap: int, times: list[float], ends: list[int]
 ) -> None:
-    """Agents of which nobody knows what they cost: only one that ran alone can have gone over."""
+    """Agents of unknown cost: only one that ran alone can have exceeded the cap."""
     manifest = making.manifest(caps={"cost_usd": {"all": float(cap)}})
     everybody = frozenset({("cost_usd", "planner"), ("cost_usd", "all")})
     meter = Meter(costs=CallCosts(unknown=everybody))
@@ -227,7 +227,7 @@ def test_a_failure_whose_verdict_has_to_wait_keeps_nothing_of_the_caps(
 
 
 def test_what_is_declared_of_one_role_says_nothing_of_another() -> None:
-    """Nobody knows what the planner costs: one at a time, though the coder's limit is known."""
+    """The planner's cost is unknown, so one runs at a time, though the coder's limit is known."""
     unknown = frozenset({("cost_usd", "planner"), ("cost_usd", "all")})
     most = {("cost_usd", "coder"): 0.1, ("cost_usd", "all"): 0.1}
     meter = Meter(costs=CallCosts(unknown, most))

@@ -106,7 +106,7 @@ def test_one_that_sleeps_in_the_tests_is_not_waited_for(in_process: ToyRepositor
 
 
 def test_luck_is_told_from_forging(in_process: ToyRepository, tmp_path: Path) -> None:
-    """The machine gets quicker once the root was measured: whatever is measured later is better."""
+    """The machine gets faster after the root was measured: every later measurement is better."""
     drift = (
         f"before = pathlib.Path({str(tmp_path / 'sweeps')!r})\n"
         "before.open('a').write('x')\n"

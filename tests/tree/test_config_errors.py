@@ -1,4 +1,4 @@
-"""A wrong configuration: the path of the key, what is wrong with it, what was meant."""
+"""A wrong configuration: the path of the key, the problem, and the likely intention."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_ideas_and_measurements_are_told_also_where_a_mean_is_missing(
 
 
 def test_models_are_told_what_the_evaluation_returned(tmp_path: Path) -> None:
-    """Further columns of the results, and the end of what the sweep printed."""
+    """Further columns of the results, and the end of the sweep's output."""
     toy = ToyRepository.create(tmp_path / "repo")
     sweep = (toy.path / "sweep.sh").read_text()
     columns = r"sed -i '1s/$/,hits,note/; 2,$s/$/,7,too slow/' "

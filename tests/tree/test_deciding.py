@@ -1,4 +1,4 @@
-"""What decides is out of reach of what is decided about: baselines, ideas, old results."""
+"""The deciding files are out of reach of candidates: baselines, ideas, old results."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def assert_measured_as_it_is(manifest: Manifest, eval_id: str, gain: float, beca
 
 
 def assert_nobody_else_was_touched(toy: ToyRepository, manifest: Manifest) -> None:
-    """The honest are judged as if they had been alone, and the baseline is what it was."""
+    """Honest candidates are judged as if they had been alone, and the baseline is unchanged."""
     assert_measured_as_it_is(manifest, "e000002", 1.0, "promoted")
     assert_measured_as_it_is(manifest, "e000003", -0.5, "gate_failed")
     kept = toy.run_dir("run") / "artifacts" / "root_baseline.csv"
@@ -98,8 +98,8 @@ def test_a_candidate_that_rewrites_the_baseline_is_refused_and_poisons_nothing(
 def test_a_cheat_that_another_notices_first_is_measured_by_the_true_baseline(
     toy: ToyRepository,
 ) -> None:
-    """The others are held until the baseline is rewritten, the cheat until one of them has
-    noticed and was sent back: nobody can say whose doing it was, and nobody gains by it."""
+    """The other candidates wait until the baseline is rewritten, and the cheat until one of them
+    has noticed it and was requeued: the cause is unknown, and no candidate gains by it."""
     wait = "until {}; do sleep 0.02; done"
     noticed = wait.format("grep -q deciding_file_changed ../../events.jsonl")
     three_ideas(toy, cheat(f"{WORSE_BASELINE}; touch ../../cheated; {noticed}"))
@@ -198,7 +198,7 @@ def test_a_cheat_in_the_held_out_sweep_is_not_confirmed(toy: ToyRepository, tree
 
 
 def test_the_same_tree_with_and_without_a_cheat_beside_it(toy: ToyRepository) -> None:
-    """What an honest candidate is told does not depend on who else was there."""
+    """The data given to an honest candidate does not depend on the other candidates."""
     sweeping_the_code(toy)
     three_ideas(toy, cheat(WORSE_BASELINE))
     cheated = decisions(search(toy.path, **SHAPE))

@@ -61,7 +61,7 @@ def test_equal_results_over_many_configs_count_once(toy: ToyRepository, policy: 
 
 
 def one_number(toy: ToyRepository) -> None:
-    """A program in Python of which one number is measured."""
+    """A Python program with one measured number."""
     toy.write("program.py", "left = 1.0\n# keep\nright = 1.0\n# keep\n")
     toy.write(
         "sweep.sh",

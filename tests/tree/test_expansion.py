@@ -1,4 +1,4 @@
-"""Choosing ideas: what counts as tried before, and what is written down about it."""
+"""Choosing ideas: ideas that count as tried before, and the records about them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IDEAS = [f"# Idea {letter}\n\nText.\n" for letter in "abcdef"]
 
 
 class Tree:
-    """A run in memory whose nodes can be expanded."""
+    """A run in memory with nodes that can be expanded."""
 
     def __init__(self, toy: ToyRepository, run_dir: Path, **shape) -> None:
         self.toy = toy
@@ -126,7 +126,7 @@ def test_what_the_widest_scope_chooses_is_valid(grow) -> None:
 
 
 def test_the_depth_in_prompts_is_that_of_the_manifest(grow) -> None:
-    """A generator hands back what it was told about its node, as JSON and as prose."""
+    """A generator returns the context of its node, as JSON and as prose."""
     tree = grow("none")
     tree.manifest.dry_run = False
     tell = (

@@ -1,4 +1,4 @@
-"""A run that goes on under other settings: what was decided stays decided, and validates."""
+"""A run that goes on under other settings: its decisions stay, and it validates."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_without_extend_another_value_is_refused_and_extend_named(toy: ToyReposi
 
 
 def _hopeless(toy: ToyRepository, ideas: int) -> None:
-    """Ideas of which only the last helps."""
+    """Ideas; only the last one helps."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     for number in range(ideas - 1):

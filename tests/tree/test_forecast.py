@@ -1,4 +1,4 @@
-"""What the rest of a run may take, told from evaluations that have ended."""
+"""The forecast for the rest of a run, from evaluations that have ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from treewright.tree.records.model import Manifest
 
 
 def measured(seconds: list[int], *, tokens: int = 100, cost: float = 0.01, **more) -> Manifest:
-    """A run of eight ideas, so many of which have ended, each after its time."""
+    """A run of eight ideas; `ended` of them have ended, each after its time."""
     settings = {"ideas_per_node": 8, "max_depth": 1, "tree_run_id": "run", "dry_run": False}
     found = manifest(**(settings | more))
     for number, took in enumerate(seconds, start=1):
@@ -39,8 +39,8 @@ def test_what_never_varies_has_a_range_without_width() -> None:
 
 
 def test_the_range_is_a_prediction_interval() -> None:
-    """Mean 120 s, standard deviation 60 s, n = 4: t(0.9, 3) = 1.638 on either side of the
-    sum of four more, whose standard error is 60 * sqrt(4 + 16 / 4)."""
+    """Mean 120 s, standard deviation 60 s, n = 4: t(0.9, 3) = 1.638 on either side of the sum of
+    four more, with the standard error 60 * sqrt(4 + 16 / 4)."""
     found = forecast.forecast(measured([60, 120, 180, 120]), 1)
     assert found is not None
     deviation = (2 * 60**2 / 3) ** 0.5

@@ -24,7 +24,7 @@ from treewright.tree.run.parallelism import Parallelism
 from treewright.tree.validation import validate
 
 LONG = 120
-"""Seconds after which nobody comes any more."""
+"""The wait after which a thread that did not come counts as missing, in seconds."""
 
 
 @pytest.fixture(scope="module")

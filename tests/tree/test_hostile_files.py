@@ -107,7 +107,7 @@ def test_idea_files_that_a_candidate_replaced_hang_no_run(
 
 
 def test_a_name_that_is_no_text_is_rejected_like_any_other(toy: ToyRepository) -> None:
-    """Names of files are bytes; what is said of a candidate is text."""
+    """Names of files are bytes; messages about a candidate are text."""
     coder = """sed -i 's/^A 1/A 2/' params.txt && touch "$(printf 'a\\377.sealed')" """
     backend = f"[agents.coder]\nbackend = 'command'\ncommand = ['sh', '-c', '''{coder}''']\n"
     protected = CONFIG.replace('["sweep.sh"', '["*.sealed", "sweep.sh"')

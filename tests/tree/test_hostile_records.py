@@ -1,5 +1,6 @@
-"""What runs in a worktree can reach git's record of it, unless it is isolated. It harms itself at
-most: neither the user's branches and worktrees, nor the run."""
+"""Code in a worktree can reach git's record of it, unless it is isolated. It can harm only itself:
+neither the user's branches and worktrees nor the run.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def away(toy: ToyRepository, disk: Path) -> None:
 def test_the_users_worktrees_are_never_forgotten(
     toy: ToyRepository, tmp_path: Path, obstacle: str
 ) -> None:
-    """Whatever keeps git from doing what it is asked to at the moment."""
+    """Conditions that keep git from doing its work at the moment."""
     head = toy.git("rev-parse", "HEAD").strip()
     trees = worktrees_of(toy.path)
     away(toy, tmp_path / "disk")
@@ -97,7 +98,7 @@ def test_an_agent_that_takes_its_worktree_away_has_failed(toy: ToyRepository, wh
 
 
 def test_code_that_removes_its_logs_is_rejected_like_any(toy: ToyRepository) -> None:
-    """By what the sweep left, which is nothing; the run goes on."""
+    """The candidate is judged by the sweep's results, which are missing; the run goes on."""
     shutil.rmtree(toy.path / "ideas")
     toy.write("code.sh", "# nothing\n# keep\n")
     toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "sh code.sh\n")
@@ -143,7 +144,7 @@ print(git(path, "rev-parse", "--git-dir"), end="")
     "script", ["chmod 000 .", "chmod 555 .", 'chmod 000 "$(git rev-parse --git-dir)/.."']
 )
 def test_a_worktree_that_was_shut_is_opened_again(toy: ToyRepository, script: str) -> None:
-    """Its `.git` could not be put back then, each time anew, and the run stood still."""
+    """Its `.git` could not be restored then, in every attempt, and the run stood still."""
     path = worktrees_of(toy.path).add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
     before = git(path, "rev-parse", "--git-dir")
     command = [sys.executable, "-c", IN_PRIVATE, str(path), script]
@@ -153,7 +154,7 @@ def test_a_worktree_that_was_shut_is_opened_again(toy: ToyRepository, script: st
 
 @pytest.mark.parametrize("instead", ["", "mkfifo", "touch", "ln -s /nowhere"])
 def test_the_directory_of_the_artifacts_is_made_again(toy: ToyRepository, instead: str) -> None:
-    """The files in it could not be put back, so that the run ended there, each time anew."""
+    """The files in it could not be restored, so the run ended there in every attempt."""
     toy.write("code.sh", "# nothing\n# keep\n")
     toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "sh code.sh\n")
     evil = "rm -rf ../../artifacts" + (f"; {instead} ../../artifacts" if instead else "")
@@ -180,7 +181,7 @@ def test_who_made_a_link_of_a_place_is_told_that_it_is_gone(
 
 @pytest.mark.parametrize("name", ["manifest.json", "events.jsonl"])
 def test_a_pipe_in_the_place_of_a_record_is_a_finding(toy: ToyRepository, name: str) -> None:
-    """Left by code that ended the search. Whoever checked the run waited for ever."""
+    """Left by code that ended the search. A check of the run waited for ever."""
     run_dir = search(toy.path, sweep_config_limit=8, ideas_per_node=1, max_depth=1)
     (run_dir / name).unlink()
     os.mkfifo(run_dir / name)
@@ -190,8 +191,8 @@ def test_a_pipe_in_the_place_of_a_record_is_a_finding(toy: ToyRepository, name: 
 def test_a_place_that_another_worker_makes_meanwhile_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two begin at once. One finds no such place, the other makes it and its worktree in it; then
-    the first one removed all of that, as what is no directory."""
+    """Two processes begin at once. One finds no such place, the other makes it and its worktree in
+    it; then the first one removed all of that because it was no directory."""
     place, real, made = tmp_path / "cand", Path.is_dir, list[Path]()
 
     def seen_before_it_is_made(path: Path) -> bool:

@@ -69,7 +69,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 def probed(toy: ToyRepository, port: int, monkeypatch) -> ToyRepository:
-    """A repository whose agent, tests and sweep say what they can reach."""
+    """A repository with an agent, tests and a sweep that report the paths they can reach."""
     sweep_script = (toy.path / "sweep.sh").read_text()
     toy.write("probe.sh", PROBE)
     toy.write("agent.sh", 'sh probe.sh; test -s "$1" && sed -i "s/^A 1.0/A 2.0/" params.txt')
@@ -96,7 +96,7 @@ def probed(toy: ToyRepository, port: int, monkeypatch) -> ToyRepository:
 
 
 def without_bubblewrap(directory: Path, monkeypatch) -> None:
-    """A PATH that has what a search needs to start, and no bwrap."""
+    """A PATH with the programs that a search needs to start, and no bwrap."""
     directory.mkdir()
     for name in ("git", "sh", "rm"):
         found = shutil.which(name)
@@ -152,7 +152,7 @@ def test_a_run_without_bubblewrap_is_refused_before_it_exists(
 
 
 def isolated(tmp_path: Path, settings: str = "") -> CommandContext:
-    """A context for commands in a plain directory beside the repository and inside the run."""
+    """A context for commands in a plain directory next to the repository and inside the run."""
     path = tmp_path / "treewright.toml"
     path.write_text(f'isolation = "bubblewrap"\n{settings}{CONFIG}')
     repo, run = tmp_path / "repo", tmp_path / "run"
@@ -318,7 +318,7 @@ command = "sh generate.sh"
 
 
 def with_generator(toy: ToyRepository, top: str, keys: str, monkeypatch) -> Path:
-    """A search whose ideas a program makes; returns the idea that it made."""
+    """Run a search with ideas of a program; return the idea that it made."""
     toy.write("generate.sh", GENERATOR)
     toy.write(".gitignore", "data/\n")
     toy.write("data/heldout/rows.csv", "1\n")

@@ -1,4 +1,4 @@
-"""Who measures code that several evaluations have at the same moment."""
+"""The worker that measures code which several evaluations have at the same moment."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Clock:
 
 
 class Noticed(Deadline):
-    """One that tells when somebody begins to wait."""
+    """Known results that report when an evaluation begins to wait."""
 
     def __init__(self, cancel: threading.Event, seconds: float) -> None:
         super().__init__(cancel, seconds)

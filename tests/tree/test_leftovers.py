@@ -43,7 +43,7 @@ def tried_on(manifest: Manifest, node_id: str) -> list[str]:
 def test_without_a_barrier_a_child_tries_what_its_parent_has_not(
     toy: ToyRepository, order: str, workers: int
 ) -> None:
-    """All five ideas of the directory are the root's; its first child has none of its own."""
+    """All five ideas of the directory are the root's; its first child has no further idea."""
     found = run(
         toy, policy="best-first", order=order, workers=workers, ideas_per_node=5, max_depth=3,
         sweep_config_limit=8, max_total_idea_evals=8,

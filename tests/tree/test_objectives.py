@@ -1,4 +1,4 @@
-"""Metrics that say what they are: deterministic, repeated, bounded, a constraint."""
+"""Metrics with declared properties: deterministic, repeated, bounded, a constraint."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ path = "ideas"
 def one_number(
     path: Path, score: str, more: str = "", sweep: str = SWEEP, **ideas: tuple[str, str, str]
 ) -> ToyRepository:
-    """A repository whose sweep gives one number, as most of the tasks that people bring do."""
+    """A repository with a sweep of one number, like most tasks of users."""
     path.mkdir()
     toy = ToyRepository(path)
     toy.git("init", "-q", "-b", "main")
@@ -392,7 +392,7 @@ echo "0,ok,$(cat judge.txt),1" >> "$TREEWRIGHT_RESULTS_CSV"
 def test_results_from_before_a_path_was_protected_are_not_used_again(
     tmp_path: Path, treewright
 ) -> None:
-    """Who adds a path because a candidate's code wrote there does not get its numbers again."""
+    """A user who adds a path because a candidate wrote there does not get its numbers again."""
     toy = one_number(
         tmp_path / "r", "deterministic = true", sweep=CHEATING_SWEEP,
         a_cheat=("candidate.sh", "true", "echo 9 > judge.txt"),
@@ -459,8 +459,8 @@ while len(list(here.iterdir())) < 2 and time.monotonic() < deadline:
 def test_of_the_same_code_at_the_same_moment_one_is_swept(
     tmp_path: Path, treewright, is_bad: bool
 ) -> None:
-    """Two planners meet before either is done, so both candidates are there at the same moment. One
-    whose sweep fails leaves nothing to use: each of them is swept."""
+    """Two planners meet before either is done, so both candidates are there at the same moment. A
+    failed sweep leaves no results to reuse: each candidate is swept."""
     mine = 'echo >> "$COUNT"' + ("; exit 1" if is_bad else "")
     sweep = f"if grep -q 2.6 score.txt; then {mine}; fi\n{SWEEP}"
     toy = one_number(

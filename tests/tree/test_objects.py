@@ -18,7 +18,7 @@ from treewright.tree.repository.worktrees import Worktrees, resolve
 
 @pytest.fixture
 def many(toy: ToyRepository) -> ToyRepository:
-    """Files, links and directories whose names git sorts in its own way."""
+    """Files, links and directories with names that git sorts in a special way."""
     for name in ("a/b/c", "a.b", "a-b/x", "a0", "ü/é f", "run.sh", "sub/deep/er/x"):
         toy.write(name, name)
     (toy.path / "run.sh").chmod(0o755)

@@ -36,7 +36,7 @@ def fate(evaluation: Evaluation) -> str:
 
 @pytest.fixture
 def own(toy: ToyRepository) -> ToyRepository:
-    """The sweep reads a file that nobody protected, and the candidate's parameters."""
+    """The sweep reads a file that is not protected, and the candidate's parameters."""
     toy.write("offset.awk", "20")
     script = SWEEP.replace("loss = 20", "loss = '\"$(cat offset.awk)\"'")
     script = script.replace("params.txt >", '"$TREEWRIGHT_CANDIDATE/params.txt" >')

@@ -46,7 +46,7 @@ def shared(repo: ToyRepository) -> dict[str, str]:
 
 @pytest.fixture
 def busy_toy(toy: ToyRepository) -> ToyRepository:
-    """A repository whose owner has tags, branches and a stash to lose."""
+    """A repository with tags, branches and a stash that its owner could lose."""
     toy.git("branch", "kept")
     toy.git("tag", "v1")
     toy.git("tag", "-am", "annotated", "v2")
@@ -116,7 +116,7 @@ def worktree(toy: ToyRepository, tmp_path: Path) -> Path:
 def test_each_command_fetches_the_submodules_it_needs_and_the_next_has_none_of_it(
     toy: ToyRepository, tmp_path: Path
 ) -> None:
-    """What the tests have left in the place of a submodule is not the commit."""
+    """The tests' remains in the place of a submodule are not the commit."""
     library = ToyRepository.create(tmp_path / "library")
     toy.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add",
             str(library.path), "lib")  # fmt: skip

@@ -39,7 +39,7 @@ def run(
     most: int | None = None,
     **shape: Any,
 ) -> Manifest:
-    """Searches to the end, or for so many steps, and validates."""
+    """Search to the end, or for `most` steps, and validate."""
     request = RunRequest(
         toy.path,
         "run",
@@ -70,7 +70,7 @@ def records(manifest: Manifest) -> list[Steering]:
 
 
 def after(toy: ToyRepository, count: int, action: Any, text: str = "", **fields: Any) -> Observer:
-    """Steers once so many evaluations have an outcome."""
+    """Steer once this many evaluations have an outcome."""
     seen = 0
 
     def observe(event: ev.Event) -> None:
@@ -161,7 +161,7 @@ def test_an_injected_idea_is_tried(toy: ToyRepository, policy: str | None, first
 
 
 def test_a_depth_may_have_an_injected_idea_and_no_other(toy: ToyRepository) -> None:
-    """Nobody is asked for ideas then: its node is not expanded, and all others are banned."""
+    """No source is asked for ideas then: its node is not expanded, and all others are banned."""
     shape: dict[str, Any] = {**BEAM, "max_depth": 2, "elites": 0}
     begun = run(toy, most=1, **shape)
     for node_id in begun.frontier:

@@ -57,7 +57,7 @@ def state_of(found: Manifest) -> Manifest:
 
 
 def replayed(run_dir: Path) -> Manifest:
-    """What the journal alone adds up to."""
+    """The state that the journal alone gives."""
     bare = run_dir.with_name("replayed")
     shutil.rmtree(bare, ignore_errors=True)
     shutil.copytree(run_dir, bare)

@@ -77,7 +77,7 @@ def test_a_refreshed_manifest_is_what_the_journal_says(toy: ToyRepository) -> No
 
 
 def test_what_was_spent_before_a_kill_is_counted(toy: ToyRepository, tmp_path) -> None:
-    """An agent answers, says what it cost, and the search dies in the sweep after it."""
+    """An agent answers, reports its cost, and the search dies in the sweep after it."""
     add_gate(toy)
     agent = toy.write(
         "agent.sh",

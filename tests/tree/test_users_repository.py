@@ -26,7 +26,7 @@ def worktrees_of(repo: Path) -> Worktrees:
 
 
 def live(trees: Worktrees, name: str, parent: str) -> str:
-    """A candidate from its birth to what is swept; its commit."""
+    """Make a candidate, up to the commit that is swept; return the commit."""
     path = trees.add_candidate(name, parent)
     (path / "params.txt").write_text(f"A {name}\n")
     staged = stage_all(path)

@@ -20,8 +20,8 @@ from treewright.tree.repository.staging import stage_all
 def test_settings_in_the_environment_hold_for_every_command(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a container, the repository often is somebody else's, and this is how it is said that it
-    may be used all the same."""
+    """In a container, the repository often belongs to another user, and this setting allows its
+    use."""
     head = toy.git("rev-parse", "HEAD").strip()
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
@@ -67,7 +67,7 @@ def test_any_title_can_be_committed(toy: ToyRepository, kind: str) -> None:
 
 
 def test_an_agent_may_stage_any_number_of_ignored_files(toy: ToyRepository) -> None:
-    """More than fit on a command line, whose limit their names count against."""
+    """More names than fit on a command line, which also counts them against its limit."""
     path = worktrees_of(toy.path).add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
     directory = path.joinpath("ignored", *(["d" * 200] * 15))
     checkout = Checkout.of(path)
@@ -83,7 +83,7 @@ def test_an_agent_may_stage_any_number_of_ignored_files(toy: ToyRepository) -> N
 
 @pytest.mark.parametrize("name", ["Icon\r", "a\r\nb", "a\rb"])
 def test_names_with_a_carriage_return_are_names_like_any(toy: ToyRepository, name: str) -> None:
-    """Of `Icon` with one behind it there are many in repositories of those who use a Mac."""
+    """Repositories of Mac users have many files named `Icon` with a carriage return at the end."""
     toy.write(f"data/{name}", "one\n")
     head = toy.commit("a file")
     trees = worktrees_of(toy.path)
@@ -122,7 +122,7 @@ def test_who_has_part_of_the_files_searches_over_whole_commits(
 
 
 def test_excludes_that_are_kept_elsewhere_stay_there(toy: ToyRepository, tmp_path: Path) -> None:
-    """With one's other dotfiles, for one, of which the repository has a link."""
+    """Kept with the user's other dotfiles, for example, and linked from the repository."""
     exclude, kept = toy.path / ".git/info/exclude", tmp_path / "excludes"
     kept.write_text("*.o\n")
     exclude.unlink()

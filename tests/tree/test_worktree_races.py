@@ -99,8 +99,8 @@ def test_many_threads_add_and_remove_candidates_at_once(toy: ToyRepository, tmp_
 def test_a_candidate_that_is_written_anew_is_nothing_to_prune(
     toy: ToyRepository, tmp_path, monkeypatch
 ) -> None:
-    """Whoever prunes takes a worktree without `.git` for a dead one: another evaluation of the run
-    that repairs or removes its own."""
+    """A process that prunes treats a worktree without `.git` as dead: for example another
+    evaluation of the run that repairs or removes its own."""
     commit = toy.git("rev-parse", "HEAD").strip()
     trees = Worktrees(toy.path, tmp_path / "run", "run")
     path = trees.add_candidate("e1", commit)

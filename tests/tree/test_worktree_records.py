@@ -82,7 +82,7 @@ def nothing_left(toy: ToyRepository) -> bool:
 def test_only_the_record_of_that_worktree_goes(
     toy: ToyRepository, trees: Worktrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever it is called: other runs, and the user, have worktrees of the same name."""
+    """Under any name: other runs, and the user, have worktrees of the same name."""
     toy.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "e1"))
     other = Worktrees(toy.path, toy.run_dir("other"), "other")
     kept = [toy.path / ".git/worktrees/e1", candidate(toy, other)]
@@ -172,7 +172,7 @@ def test_one_that_git_is_about_to_make_is_left_alone(toy: ToyRepository, trees: 
 def test_dead_worktrees_of_the_user_are_none_of_our_business(
     toy: ToyRepository, trees: Worktrees, tmp_path: Path
 ) -> None:
-    """They may be about to remove it: of two who do, one fails."""
+    """Other processes may be about to remove it: of two that do, one fails."""
     candidate(toy, trees)
     toy.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "mine"))
     shutil.rmtree(tmp_path / "mine")

@@ -110,8 +110,8 @@ def test_what_an_attribute_makes_git_overlook_is_not_measured(place: Place) -> N
 
 
 def test_what_attributes_that_are_gone_made_of_a_file_is_not_measured(place: Place) -> None:
-    """They are ignored, and so not in the commit; git keeps what they say the file means, and a
-    file of the size and time that it noted is one that it does not write again."""
+    """They are ignored, and so not in the commit; git keeps their notes on the meaning of the
+    file, and does not rewrite a file with the size and time that it noted."""
     path = place.candidate()
     (path / ".gitignore").write_text(".gitignore\n.gitattributes\n")
     (path / ".gitattributes").write_text("params.txt working-tree-encoding=UTF-7\n")
@@ -130,7 +130,7 @@ def test_what_attributes_that_are_gone_made_of_a_file_is_not_measured(place: Pla
 def test_files_of_a_commit_are_synced_when_they_are_added(
     place: Place, add: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once to be looked at, and once for good: whoever is first keeps them."""
+    """Once for the first look, and once for good: the first process keeps them."""
     version = tuple(map(int, place.toy.git("version").split()[2].split(".")[:2]))
     if version < (2, 36):
         pytest.skip("git tells what it syncs from 2.36 on")
@@ -263,7 +263,7 @@ Worktrees(Path(repo), Path(run_dir), "run").pristine_candidate("e1", commit)
 def test_code_that_takes_away_the_right_to_write_stops_nothing(
     place: Place, directory: str
 ) -> None:
-    """Beside a submodule, or beside a file: putting it right failed then, each time anew, and the
+    """Next to a submodule, or next to a file: restoring it failed then, in every attempt, and the
     run stood still."""
     place.toy.write("kept/file", "as it was")
     place.toy.commit("a directory")
@@ -283,7 +283,7 @@ def test_code_that_takes_away_the_right_to_write_stops_nothing(
 
 
 def test_where_nothing_helps_it_is_a_damaged_worktree(place: Place) -> None:
-    """A GitError is put down to the candidate, another one would be a fault of ours."""
+    """A GitError counts as the candidate's failure; another error would be a fault of ours."""
     place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
     place.toy.git("commit", "-q", "-m", "a submodule")
     place.head = place.toy.git("rev-parse", "HEAD").strip()
@@ -610,7 +610,7 @@ def test_ten_thousand_files(tmp_path: Path) -> None:
 def test_a_worktree_of_the_user_in_the_place_of_a_candidate_is_let_alone(
     place: Place, tmp_path: Path
 ) -> None:
-    """Nobody guards a parent's worktree while its candidate's sweep runs."""
+    """A parent's worktree is not guarded while its candidate's sweep runs."""
     mine = tmp_path / "mine"
     place.toy.git("worktree", "add", "-q", "-b", "mine", str(mine))
     git(mine, "commit", "-q", "--allow-empty", "-m", "of the user")

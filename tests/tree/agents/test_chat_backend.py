@@ -199,7 +199,7 @@ def test_files_shown_are_those_spoken_of_and_those_that_fit(make_repo):
 def test_a_value_that_only_looks_like_a_secret_stays_in_the_code(
     run, monkeypatch, tmp_path: Path, worktree: Path
 ):
-    """Redaction is for logs: `PRIMARY_KEY=config_id` must not edit what the model wrote."""
+    """Redaction is for logs: `PRIMARY_KEY=config_id` must not edit the model's reply."""
     monkeypatch.setenv("PRIMARY_KEY", "config_id")
     monkeypatch.setenv("MODEL_ACCESS", KEY)
     edit = EDIT.replace("RATE = 0.6", f"RATE = row['config_id']  # {KEY}")

@@ -1,4 +1,4 @@
-"""What a model is shown of the repository, and how long a prompt may be."""
+"""The part of the repository that a model is shown, and the length of a prompt."""
 
 from __future__ import annotations
 

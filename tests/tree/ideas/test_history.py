@@ -1,4 +1,4 @@
-"""What those who think about the next step are told of the steps before it."""
+"""The earlier steps that idea sources and agents are told about."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from treewright.tree.ideas.source_factory import make_source
 
 @pytest.fixture
 def cancelled(make_context):
-    """A node's context whose run is interrupted a moment later."""
+    """The context of a node in a run that is interrupted a moment later."""
     cancel = threading.Event()
     timer = threading.Timer(0.3, cancel.set)
     timer.start()

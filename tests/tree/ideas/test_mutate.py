@@ -1,4 +1,4 @@
-"""mutate: every idea is a patch that git takes, changes one token, and nothing else."""
+"""mutate: every idea is a patch that git applies, and changes one token only."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def ask(context, url: str, taken=(), **fields):
 
 @pytest.fixture
 def llm_context(make_context, tmp_path: Path):
-    """A node whose checkout is a repository, with an earlier, rejected idea."""
+    """A node with a repository as its checkout, and an earlier, rejected idea."""
     context = make_context(context_ideas_dirs=[tmp_path / "earlier"], wanted=2)
     (tmp_path / "earlier").mkdir()
     (tmp_path / "earlier/idea_000.md").write_text("# Tried before\n\nIt did not help.\n")
@@ -193,7 +193,7 @@ def test_llm_ideas_are_read_counted_and_told_what_was_tried(llm_context):
 
 
 def test_llm_prompt_keeps_to_its_budget(llm_context):
-    """The task comes first; files and earlier ideas are cut down to what there is room for."""
+    """The task comes first; files and earlier ideas are cut to the room that is left."""
     for number in range(40):
         path = llm_context.context_ideas_dirs[0] / f"idea_{number:03}.md"
         path.write_text(f"# Idea {number}\n\n{'Words. ' * 200}\n")
@@ -327,7 +327,7 @@ def test_llm_endpoint_errors_are_source_errors(llm_context):
 
 @pytest.mark.xdist_group("llm")
 def test_llm_ideas_from_a_real_model(llm_context, model_url: str):
-    """SmolLM2 does not hold to the format. What it shows: prompt file, reminder, log."""
+    """SmolLM2 does not keep to the format. The test covers prompt file, reminder and log."""
     (llm_context.repo / "p.md").write_text("Say the word blue. {{count}}")
     with pytest.raises(IdeaSourceError, match=r"## IDEA|max_tokens"):
         ask(llm_context, model_url, prompt="p.md")

@@ -76,7 +76,7 @@ def node(node_id: str, parent: Node | None, depth: int, evaluation: Evaluation |
 
 
 class Sample:
-    """Builds a manifest and the files beside it that a report reads."""
+    """Build a manifest and the files next to it that a report reads."""
 
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir

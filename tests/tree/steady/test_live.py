@@ -23,7 +23,7 @@ from treewright.tree.run.policy_search import LiveOrder
 from treewright.tree.validation import validate
 
 LONG = 120
-"""Seconds after which nobody comes any more."""
+"""The wait after which a thread that did not come counts as missing, in seconds."""
 SLOW = "n0001"
 
 

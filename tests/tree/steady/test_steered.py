@@ -28,8 +28,8 @@ COMMANDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
 
 
 class Slow:
-    """Ideas that come when whoever waits for them has looked twice for commands, which are there
-    since their source was asked."""
+    """Ideas that arrive once the loop has looked twice for commands; the commands are there since
+    the source was asked."""
 
     def __init__(self, patch: pytest.MonkeyPatch, run_dir: Path, what: str, at: int) -> None:
         self._expand, self._steer = Expander.expand, Coordinator.apply_commands
@@ -71,7 +71,7 @@ class Slow:
 def test_what_is_told_while_ideas_are_thought_of(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, what: str, at: int, order: str
 ) -> None:
-    """A pause made the tree anew from what was recorded, without what the choice that waited had
+    """A pause rebuilt the tree from the records, without the outcomes that the waiting choice had
     known: the search ended with a ValueError."""
     Slow(monkeypatch, toy.run_dir("run"), what, at)
     shape = replace(DRY, max_total_idea_evals=12)
@@ -84,8 +84,8 @@ def test_what_is_told_while_ideas_are_thought_of(
 def test_less_budget_in_a_pause_holds_when_the_run_goes_on(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for the ideas of a choice that waits for the end of the pause: what was chosen in
-    between was beyond it, so that it was refused."""
+    """A command waits for the ideas of a choice that waits for the end of the pause: the records
+    in between were beyond that choice, so it was refused."""
     told = [("pause", {}), ("budget", {"settings": {"max_total_idea_evals": 6}}), ("resume", {})]
     monkeypatch.setitem(COMMANDS, "in a pause", told)
     Slow(monkeypatch, toy.run_dir("run"), "in a pause", 3)

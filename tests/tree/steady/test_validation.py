@@ -1,4 +1,4 @@
-"""What validation says of a run without a barrier whose records were forged."""
+"""Findings of validation in a search by policy with forged records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run whose budget ends within a depth is sound: some of its frontier was never asked."""
+"""A run with a budget that ends within a depth is sound: some of its frontier was never asked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(toy: ToyRepository, *, extend: bool = False, **shape: Any) -> Manifest:
 
 
 def until_the_budget_ends(toy: ToyRepository) -> Manifest:
-    """The root stays in the beam beside the promoted node, and gets the last idea."""
+    """The root stays in the beam next to the promoted node, and gets the last idea."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     for number, value in enumerate((2.0, 3.0, 4.0)):

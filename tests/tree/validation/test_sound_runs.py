@@ -45,7 +45,7 @@ def test_a_dry_run_says_that_git_checks_are_skipped(tmp_path: Path) -> None:
 
 
 def test_unfinished_at_every_event(tmp_path: Path) -> None:
-    """Whatever the last event, the state is consistent; only leftovers may be found."""
+    """After any last event the state is consistent; only leftovers may be found."""
     repo = make_target(tmp_path / "repo").path
     shape = Shape(ideas_per_node=2, max_depth=2, sweep_config_limit=8, confirm_configs=4)
     found: set[str] = set()
