@@ -92,7 +92,7 @@ def page(_lent: _Lent, request: pytest.FixtureRequest) -> Iterator[Page]:
 
 @pytest.fixture
 def own_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The same, in a context that nobody has used and nobody will."""
+    """A page in a separate browser context."""
     opened = _opened(browser)
     with _watched(opened) as complaints:
         yield opened
@@ -109,7 +109,7 @@ def _opened(browser: Browser) -> Page:
 
 @contextmanager
 def _watched(page: Page) -> Iterator[list[str]]:
-    """What the page complains of meanwhile."""
+    """The errors that the page reports."""
     complaints: list[str] = []
 
     def note_error(error: Error) -> None:

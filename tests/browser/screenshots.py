@@ -94,7 +94,7 @@ def treewright(cwd: Path, *arguments: str) -> None:
 def shoot(browser: Browser, base: str) -> None:
     page = opened(browser, base)
     keys = page.locator("[data-key]").evaluate_all("(rows) => rows.map((r) => r.dataset.key)")
-    # Below the list stands where it looked: a temporary directory, which is nobody's business.
+    # Below the list is the path of a temporary directory, which is cut off.
     below = page.get_by_role("table").bounding_box()
     assert below is not None
     save(page, "home-light", height=ceil(below["y"] + below["height"]))

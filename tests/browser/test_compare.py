@@ -1,4 +1,4 @@
-"""Choosing runs on the home page, and what the comparison of them shows."""
+"""Choosing runs on the home page, and the page of their comparison."""
 
 from __future__ import annotations
 

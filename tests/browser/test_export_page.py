@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 
 def opened(page: Page, file: Path, fragment: str = "") -> list[str]:
-    """Opens the file; what it asked for besides itself."""
+    """Open the file, and return its further requests."""
     asked: list[str] = []
 
     def note(request: Request) -> None:

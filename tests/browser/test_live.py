@@ -39,7 +39,7 @@ def test_a_search_is_followed_without_reloading(page: Page, tmp_path: Path) -> N
 
 
 def lasting_port() -> int:
-    """A free port below those that the system gives away, so that nobody gets it meanwhile."""
+    """Return a free port below the ephemeral range, so that no other process gets it."""
     for port in random.sample(range(20_000, 32_768), 100):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) != 0:

@@ -102,7 +102,7 @@ def test_orchestrator(page: Page, bank_server: Server) -> None:
     expect(page.get_by_role("row", name=re.compile("^search 12 0 0 %.*16 s"))).to_be_visible()
     expect(page.locator("figure svg")).to_have_count(3)
     expect(page.locator("main")).to_contain_text("slots, light lane")
-    expect(page.locator("main")).to_contain_text("No lemma has been asked for.")
+    expect(page.locator("main")).to_contain_text("There are no tickets yet.")
     no_sideways_scrolling(page)
 
 

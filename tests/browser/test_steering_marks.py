@@ -1,4 +1,4 @@
-"""What somebody changed about a run: on the timeline, and in words below it."""
+"""The user's changes of a run, on the timeline and in the table below."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOSTILE = "<img src=x onerror='window.hacked = true'>"
 
 @pytest.fixture(scope="module")
 def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Manifest]]:
-    """A real search, told six things while it ran, of which one cannot be done."""
+    """A real search that got six commands, one of them invalid."""
     toy = ToyRepository.create(tmp_path_factory.mktemp("steered") / "target repo")
     run_dir = toy.run_dir("run")
     told = [
@@ -53,7 +53,7 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
 def test_who_changed_what_and_when(page: Page, steered: tuple[Server, Manifest]) -> None:
     server, manifest = steered
     page.goto(f"{server.base}/tree/0/run")
-    table = page.get_by_role("table").filter(has_text="What was changed by hand")
+    table = page.get_by_role("table").filter(has_text="Changes by users")
     rows = table.locator("tbody tr")
     expect(rows).to_have_count(6)
     records = manifest.steering

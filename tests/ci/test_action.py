@@ -137,7 +137,7 @@ def runner(tmp_path: Path, git_binary: str) -> Runner:
 
 @pytest.fixture
 def installed(runner: Runner) -> Runner:
-    """What the install step leaves, without its seconds: the program under test on the path."""
+    """Put the program under test on the path, as the install step does."""
     program = runner.temporary / "treewright"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m treewright "$@"\n')
     program.chmod(0o755)
@@ -209,7 +209,7 @@ def test_a_pull_request(installed: Runner, git_binary: str) -> None:
 
 
 def test_with_the_toolchain_of_the_project(installed: Runner, git_binary: str) -> None:
-    """Where there is one. Without, what the job says is one line."""
+    """Return the summary if there is one. Without it, the job prints one line."""
     installed.contexts["inputs"] |= {"lean": "native", "simulations": "20"}
     assert installed.run(step("Find the base")).returncode == 0
     native = native_projects.found()
@@ -224,7 +224,7 @@ def test_with_the_toolchain_of_the_project(installed: Runner, git_binary: str) -
     assert "new: Foo/Use.lean:4:3: added: proved" in done.stdout
     assert "wrong: proved" not in done.stdout
     outputs = {name: installed.value(given["value"]) for name, given in ACTION["outputs"].items()}
-    # The base imports a module that is not built any more: what is open there counts as new.
+    # The base imports a module that is no longer built, so all its sorries count as new.
     assert (outputs["proved"], outputs["unproved"], outputs["problems"]) == ("2", "2", "0")
     assert "new: Foo/Use.lean:6:3: kept: " in done.stdout
     subprocess.run([git_binary, "apply", outputs["patch"]], cwd=installed.workspace, check=True)
@@ -252,7 +252,7 @@ def test_the_action_is_sound() -> None:
     scripts = [each for each in STEPS if "run" in each]
     assert len(scripts) == 3
     for each in scripts:
-        # What a user or an event says reaches a script as a variable and is never part of it.
+        # Text of a user or an event reaches a script as a variable, never as part of the script.
         assert "${{" not in each["run"]
         subprocess.run(["bash", "-n"], input=each["run"].encode(), check=True)
         for flag in re.findall(r"\((--[a-z-]+)|(?<=\" )(--[a-z-]+)", each["run"]):

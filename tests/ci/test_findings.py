@@ -1,4 +1,4 @@
-"""What is new, what fails, and what the summary and a runner's files say of it. No Lean."""
+"""New sorries, failing checks, the summary and the runner's files. No Lean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Completion: a real bash is told what there is."""
+"""Shell completion, with a real bash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def _completed(line: str) -> list[str]:
-    """What the program says to a shell that completes the last word of a line."""
+    """Return the completions of the last word of a line."""
     words = line.split(" ")
     environment = {
         **os.environ,

@@ -1,4 +1,4 @@
-"""`treewright doctor`: what is there, what is not, and when that is an error."""
+"""`treewright doctor`: installed and missing parts, and its exit codes."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_extra_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_cache_of_lean_without_its_extra_is_a_line_of_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What runs Lean is not there; all other checks are."""
+    """The checks of Lean are left out; all other checks run."""
 
     def missing() -> None:
         raise MissingExtra("the bundled Lean", "lean")
@@ -228,7 +228,7 @@ endpoint = { base_url = "http://127.0.0.1:9/v1", model = "m" }
 
 
 def test_what_the_sweep_imports_is_imported(toy: ToyRepository) -> None:
-    """Also by the modules beside it and by files that it names, not by what it tries to import."""
+    """Also by modules in the same directory and by named files, but not by attempted imports."""
     toy.write("sweep.py", "import json\nimport helper\n\nEVALUATOR = 'judge.py'\n")
     toy.write("helper.py", "import msgspec\n")
     toy.write("judge.py", "try:\n    import not_needed\nexcept ImportError:\n    pass\n")

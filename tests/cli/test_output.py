@@ -1,4 +1,4 @@
-"""Nothing that comes from outside steers a terminal."""
+"""Text from outside cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_streams_keep_their_line_ends() -> None:
 def test_commands_print_nothing_raw(
     treewright: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
-    """The row is anybody's: written past the checks of a request."""
+    """The row is written directly, without the checks of a request."""
     table = TicketTable(tmp_path / "l.db")
     name = table.request(NewTicket(HOSTILE, (f"x : {HOSTILE}",), HOSTILE, (HOSTILE,)), 1.0)
     table.close()
@@ -124,7 +124,7 @@ def test_what_a_stream_has_no_room_for_is_left_out() -> None:
 
 
 def test_no_command_prints_past_the_one_function() -> None:
-    """`click.echo` is for what is styled by us."""
+    """Only text with our own styles uses `click.echo`."""
     cli = Path(__file__).parents[2] / "src" / "treewright" / "cli"
     users = {path.name for path in cli.glob("*.py") if "click.echo(" in path.read_text()}
     assert users <= {"output.py", "doctor.py"}

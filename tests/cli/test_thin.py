@@ -21,7 +21,7 @@ WRITERS = {
     "write_in_place",
 }  # fmt: skip
 BEGUN_ONCE = {"HostSession", "Replayer", "Proving"}
-"""What a command may begin, but not again and again."""
+"""Objects that a command may create once, but not in a loop."""
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)

@@ -19,7 +19,7 @@ DRY = ("--dry-run", "--ideas-per-node", "2", "--max-depth", "2", "--sweep-config
 
 
 def refused(toy: ToyRepository | Path, *flags: str) -> str:
-    """What a call that must fail says. In this process: only the error is looked at."""
+    """Return the error of a call that must fail, made in this process."""
     place = toy.path if isinstance(toy, ToyRepository) else toy
     result = CliRunner().invoke(cli, ["tree", "--repo", str(place), *flags])
     assert result.stdout == ""

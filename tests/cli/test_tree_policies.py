@@ -1,4 +1,4 @@
-"""`treewright tree --policy`: what the flags mean, and which mean nothing."""
+"""`treewright tree --policy`: the flags of each policy, and refused combinations."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ interventions = [{{name = "block", block_fraction = [0.25, 0.75], block_duration
 
 
 def experiment(project: Path, name: str = "damage", *, runs: int | None = None) -> Path:
-    """All of its 36 runs, or the first so many and one that was begun."""
+    """Write all 36 runs, or the first runs and one that was started."""
     directory = project / ".treewright" / "experiments" / name
     plan = project / f"{name}.toml"
     plan.write_text(PLAN, "utf-8")

@@ -39,7 +39,7 @@ STATEMENTS = (
 
 
 class Late(World):
-    """Nothing can be closed until somebody says so; then much can."""
+    """No goal can be closed until the test allows it."""
 
     closes = False
 
@@ -53,7 +53,7 @@ class Late(World):
 def grown(
     project: Path, goals: int, *, proved: bool, run_id: str = "grown", agents: int = 3
 ) -> ProofRun:
-    """At least so many goals; then it ends, with a proof or without."""
+    """Grow the search to a number of goals, then end it with or without a proof."""
     run = ProofRun(project, run_id)
     (run.path / "trace.jsonl").unlink()
     world = Late(1, size=40 * goals, closing=0.1, failing=0.5)

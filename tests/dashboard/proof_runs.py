@@ -13,7 +13,7 @@ HOSTILE = "<script>window.hacked = true</script><img src=x onerror='window.hacke
 
 
 class ProofRun:
-    """`proof_runs/<run_id>` of a project; one goal, `p ∧ q → q ∧ p`, and what is told of it."""
+    """Write `proof_runs/<run_id>` of a project, with one goal, `p ∧ q → q ∧ p`, and its records."""
 
     def __init__(self, project: Path, run_id: str = "proof") -> None:
         self.path = project / ".treewright" / "proof_runs" / run_id

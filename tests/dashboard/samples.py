@@ -35,7 +35,7 @@ def finished(directory: Path) -> ToyRepository:
 
 
 def target_for_live(directory: Path) -> ToyRepository:
-    """A repository whose sweep waits for a file, so that a test decides when it goes on."""
+    """A repository with a sweep that waits for a file, so that a test controls its progress."""
     toy = ToyRepository.create(directory / "live target")
     waiting = 'echo "the sweep has begun"\nwhile [ ! -e "$GATE" ]; do sleep 0.05; done\n'
     sweep = (toy.path / "sweep.sh").read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{waiting}")
@@ -49,7 +49,7 @@ def target_for_live(directory: Path) -> ToyRepository:
 
 @contextmanager
 def searching(toy: ToyRepository, run_id: str = RUN_ID) -> Iterator[threading.Event]:
-    """A search under way in a thread of its own; cancelled at the end if it still runs."""
+    """Run a search in a separate thread, and cancel it at the end."""
     cancel = threading.Event()
 
     def work() -> None:
@@ -68,7 +68,7 @@ def searching(toy: ToyRepository, run_id: str = RUN_ID) -> Iterator[threading.Ev
 
 
 def large(run_dir: Path, evaluations: int, each: int = 100) -> None:
-    """A run of so many evaluations, written through the store as a coordinator writes it."""
+    """Write a run with many evaluations through the store, as a coordinator does."""
     run_dir.mkdir(parents=True)
     lease = Lease.acquire(run_dir / LEASE)
     store = RunStore(run_dir, lease, lambda _: None)

@@ -1,4 +1,4 @@
-"""The dashboard as users start it: a process of its own, found by the address it prints."""
+"""Start the dashboard as a separate process, and read its address from stdout."""
 
 from __future__ import annotations
 

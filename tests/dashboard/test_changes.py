@@ -1,4 +1,4 @@
-"""Pages are told of changes; the watcher rests when nobody listens; nothing piles up."""
+"""Pages are notified of changes, the watcher stops without listeners, and memory is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of a page: what it has, what it leaves out, and what it does not read."""
+"""The document of the comparison page, its limits, and refused files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_runs_side_by_side(project: Path) -> None:
     runs = found(project, "run", "again", "killed")
     document = compare_view.describe(runs)
     assert document["problem"] == ""
-    # Copies have the id of what they are copies of: told apart by their paths.
+    # Copies have the id of the original, so paths distinguish them.
     keys = [run["key"] for run in document["runs"]]
     assert keys == ["tree/0/run", "tree/0/again", "tree/0/killed"]
     whole, _, killed = document["runs"]

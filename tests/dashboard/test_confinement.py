@@ -1,4 +1,4 @@
-"""Nothing outside of the given roots is read, whatever the records or the address say."""
+"""No file outside the given roots is read, for any record and any address."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_records_that_point_outside_show_nothing(tmp_path: Path) -> None:
 
 
 def test_a_diff_fetches_nothing_by_a_command_of_the_repository(toy: ToyRepository) -> None:
-    """Of a partial clone git fetches what is missing, by whatever its configuration names."""
+    """In a partial clone, git would fetch missing objects with a configured program."""
     before = toy.git("rev-parse", "HEAD").strip()
     toy.write("params.txt", "A 2.0\n")
     after = toy.commit("changed")

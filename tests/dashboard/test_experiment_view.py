@@ -1,4 +1,4 @@
-"""Experiments: found as one run each, their grid, what is read again, damage."""
+"""Experiments: discovery, grid, repeated reads and damaged files."""
 
 from __future__ import annotations
 

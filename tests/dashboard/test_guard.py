@@ -1,4 +1,4 @@
-"""Who may ask what, seen from outside: a real server and real requests."""
+"""Access control, with a real server and real requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is held in memory is bounded, and forgetting loses nothing."""
+"""The memory of the library is bounded, and dropped runs can be read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API says of a real, finished search."""
+"""The API's documents about a real, finished search."""
 
 from __future__ import annotations
 

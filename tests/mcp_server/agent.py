@@ -1,4 +1,4 @@
-"""A coding agent as the tests play it: the SDK's own client, over stdio, in a thread of its own."""
+"""A coding agent for tests: the client of the SDK over stdio, in a separate thread."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Agent:
 
 @contextmanager
 def agent(*arguments: str, cwd: Path | None = None) -> Iterator[Agent]:
-    """A client with a server of its own."""
+    """A client with a separate server."""
     from mcp import Client, StdioServerParameters  # half a second of every worker that collects it
 
     before = set(descendants(os.getpid()))

@@ -1,4 +1,4 @@
-"""What an agent learns from Lean: texts, goals, tactics, sorries; and what it is told when not."""
+"""The Lean tools: texts, goals, tactics and sorries, and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs for an agent: what there is, why, what differs; and changing one, where that is allowed."""
+"""The run tools: lists, decisions, diffs, and changes of a run where they are allowed."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_nonsense_is_answered_and_the_next_message_too_until_a_signal(
         server.send({"jsonrpc": "2.0", "id": 9, "method": "no/such/method"})
         assert server.receive()["error"]["code"] == -32601
         assert server.call(10, "no_such_tool")["error"]["code"] == -32602
-        # What is allowed with a flag only is not there without it, under any spelling.
+        # Tools that need a flag are missing without it, under any spelling.
         assert server.call(11, "tree_steer", run=RUN_ID, action="stop")["error"]["code"] == -32602
         server.send({"jsonrpc": "2.0", "id": 12, "method": "tools/list"})
         names = [tool["name"] for tool in server.receive()["result"]["tools"]]

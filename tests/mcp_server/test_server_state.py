@@ -42,7 +42,7 @@ def test_an_experiment_is_no_run(tmp_path: Path) -> None:
 
 
 class Toolchain:
-    """A host as far as a bench asks it whether it is what it was."""
+    """A host that answers only whether it has changed."""
 
     def __init__(self, project: Path) -> None:
         self.project = project

@@ -1,4 +1,4 @@
-"""`treewright.load_run`: columns, pictures and steps of real runs, read and nothing else."""
+"""`treewright.load_run`: columns, pictures and steps of real runs, without writing."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_long_table_shows_its_beginning() -> None:
 def test_reading_takes_no_lease_and_writes_nothing(two_runs: ToyRepository, tmp_path: Path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(two_runs.run_dir("one"), copy)
-    lease = Lease.acquire(copy / LEASE)  # somebody works on it
+    lease = Lease.acquire(copy / LEASE)  # another process owns the run
     try:
         before = files(copy)
         run = treewright.load_run(copy)
@@ -167,7 +167,7 @@ def test_a_search_of_ones_own(tmp_path: Path) -> None:
                 search.fail(task, "<broken>")
             else:
                 search.tell(task, score=float(number), data={"n": number})
-        run = treewright.load_run(tmp_path / "s")  # while it is owned by somebody else
+        run = treewright.load_run(tmp_path / "s")  # while another process owns it
     assert isinstance(run, SearchRun)
     assert not run.is_finished
     assert run.nodes["status"] == ["root", "scored", "scored", "failed", "scored", "scored"]

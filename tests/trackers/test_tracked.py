@@ -1,4 +1,4 @@
-"""What a tracker is told of a run: sums that only grow, and points that stay true."""
+"""The record of a run for trackers: sums only grow, and points never change."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ follow(pageKey, update, connection);
 async function update() {
   const answer = await load(`/api/${pageKey}`);
   if (!answer) {
-    put(main, el("h1", null, "There is no ledger here."));
+    put(main, el("h1", null, "There is no ledger in this project."));
     return;
   }
   const text = JSON.stringify(answer);
@@ -53,7 +53,7 @@ function swatch(names, name) {
 
 function strategies(found) {
   const names = Object.keys(found);
-  if (!names.length) return el("p", { class: "soft" }, "Nothing has been tried yet.");
+  if (!names.length) return el("p", { class: "soft" }, "There are no attempts yet.");
   return table(["strategy", "attempts", "succeeded", "success", "mean time", "UCB score", "trials", "wasted CPU"],
     names.map((name) => {
       const one = found[name];
@@ -102,7 +102,7 @@ function lanes({ runs: all, machine_load: load, minutes }) {
     facts([
       ["slots, light lane", config?.max_light], ["slots, heavy lane", config?.max_heavy],
       ["machine load per core", load],
-      ["throttle", target === undefined ? null : load > target ? `above its target of ${target}: starts are held back` : `below its target of ${target}`],
+      ["throttle", target === undefined ? null : load > target ? `above its target of ${target}: new goals wait` : `below its target of ${target}`],
     ]),
     minutes.length ? table(["minute", "attempts ended", "at once", "CPU seconds"],
       minutes.map((one) => [moment(one.minute + "Z"), one.attempts, significant(one.at_once, 2), significant(one.cpu_seconds, 3)]), [1, 2, 3]) : null);
@@ -116,7 +116,7 @@ function recent(found) {
 }
 
 function tickets(found) {
-  if (!found.total) return el("p", { class: "soft" }, "No lemma has been asked for.");
+  if (!found.total) return el("p", { class: "soft" }, "There are no tickets yet.");
   return table(["ticket", "status", "priority", "goal", "asked for by", "claimed by"], found.tickets.slice(0, 100).map((one) => [
     one.suggested_name || one.ticket_id, el("span", { class: `outcome ${one.status}` }, one.status), significant(one.priority, 2), el("code", null, clip(one.goal, 90)), one.requested_by, one.claimed_by ?? one.completed_by ?? "–"]), [2],
   Object.entries(found.by_status).map(([status, number]) => `${number} ${status}`).join(", "));

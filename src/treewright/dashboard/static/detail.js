@@ -47,7 +47,7 @@ export class Detail {
   }
 
   #absent(id) {
-    return [this.#head(id), el("p", { class: "soft" }, "The details of this one are not here.")];
+    return [this.#head(id), el("p", { class: "soft" }, "This file has no details of this item.")];
   }
 
   #parts(item) {
@@ -71,7 +71,7 @@ export class Detail {
       ]),
       item.comparisons ? this.#comparisons(item) : null,
       one || node ? this.#diff(item) : null,
-      item.idea?.text ? section("Idea", el("pre", { class: "idea", tabindex: "0", "aria-label": "Idea" }, item.idea.text), item.idea.cut ? "The idea goes on." : null) : null,
+      item.idea?.text ? section("Idea", el("pre", { class: "idea", tabindex: "0", "aria-label": "Idea" }, item.idea.text), item.idea.cut ? "The idea is longer than shown." : null) : null,
       item.logs ? section("Logs", this.#logs(item)) : null,
     ];
   }

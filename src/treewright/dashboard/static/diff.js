@@ -22,7 +22,7 @@ export function diff({ text, cut, problem }) {
     body.append(shown(line, file));
   }
   const left = lines.length - MOST_LINES;
-  const note = cut || left > 0 ? el("p", { class: "soft" }, "The diff goes on; see it whole with git.") : null;
+  const note = cut || left > 0 ? el("p", { class: "soft" }, "The diff is longer than shown; use git to see all of it.") : null;
   return el("div", null, el("pre", { class: "diff", tabindex: "0", "aria-label": "Diff" }, body), note);
 }
 

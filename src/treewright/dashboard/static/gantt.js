@@ -10,7 +10,7 @@ const MOST_ROWS = 60;
 const TALLEST_ROW = 16;
 const TALLEST = 1000;
 
-/** `changes` are what somebody changed meanwhile; `onChange` gets the one that was asked for. */
+/** `changes` are the user's changes in this time; `onChange` gets the chosen one. */
 export function gantt(model, depth, width, onSelect, changes = [], onChange = () => {}) {
   const now = Date.now();
   const shown = [...model.evals.values()].filter((one) => one.depth === depth && one.started);

@@ -64,7 +64,7 @@ export class Logs {
   async #more(name, signal) {
     const piece = await load(`${this.path}/${encodeURIComponent(name)}?offset=${this.next}`, signal).catch(() => undefined);
     if (signal.aborted) return;
-    if (piece === null && !this.output.textContent) this.output.textContent = "This log is not there.";
+    if (piece === null && !this.output.textContent) this.output.textContent = "This log does not exist.";
     if (piece) {
       if (this.next < 0 && piece.from > 0) this.output.append(`… (${bytes(piece.from)} before this)\n`);
       const atEnd = this.output.scrollTop + this.output.clientHeight >= this.output.scrollHeight - 8;

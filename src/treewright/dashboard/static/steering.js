@@ -1,4 +1,4 @@
-// What somebody changed about a run, on its timeline and as a list.
+// The user's changes of a run, on its timeline and as a list.
 
 import { el, svg, table } from "./dom.js";
 import { visible } from "./format.js";
@@ -68,7 +68,7 @@ function said(change) {
   return `${when(change.at)}: ${change.action} ${visible(change.what, 120)}, by ${visible(change.by, 80)}${end}`;
 }
 
-/** When, who, what, and what became of it; the latest first. `rows` gets the elements by change. */
+/** Time, user, change and result; the latest first. `rows` gets the elements by change. */
 export function changeTable(changes, { rows, has, go }) {
   if (!changes.length) return null;
   const named = (node) => (has(node) ? el("button", { type: "button", class: "link", onclick: () => go(node) }, node) : visible(node, 40));
@@ -81,5 +81,5 @@ export function changeTable(changes, { rows, has, go }) {
       change.node ? named(change.node) : "–",
       change.refused ? el("span", { class: "error" }, `refused: ${visible(change.why, 300)}`) : "yes",
     ];
-  }), [], "What was changed by hand, the latest first");
+  }), [], "Changes by users, the latest first");
 }

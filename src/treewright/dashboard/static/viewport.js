@@ -6,7 +6,7 @@ const CLICK_PIXELS = 5;
 
 export class Viewport {
   /** `draw(context, viewport)` paints in the drawing's coordinates; `click(x, y)` gets them.
-   * `moved` says whether somebody has chosen what to look at. */
+   * `moved` says whether the user has panned or zoomed. */
   constructor(canvas, { draw, click, hover, resized }) {
     this.canvas = canvas;
     this.scale = 1;
