@@ -18,7 +18,7 @@ from tests.toy import ToyRepository
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.tree.deciding.duplicates import KnownCode
 from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.evaluating.work import Work
+from treewright.tree.evaluating.worker import Work
 from treewright.tree.ideas import expansion
 from treewright.tree.ideas.idea_source import Idea, NodeContext, Proposals
 from treewright.tree.records.model import EvalOutcome, Recommendation

@@ -25,7 +25,7 @@ from tests.tree.steady.running import REAL as STEADY
 from tests.tree.steady.running import as_bytes, steady
 from treewright.kernel.executors import dask
 from treewright.kernel.procs import proctree
-from treewright.tree.evaluating import packing, remote
+from treewright.tree.evaluating import dask_executor, transport
 from treewright.tree.evaluating.remote_worker import start_ref
 from treewright.tree.records import store
 from treewright.tree.records.model import UNSET, Manifest
@@ -201,15 +201,15 @@ def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
 def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(
     machines, toy, serial, monkeypatch
 ):
-    monkeypatch.setattr(remote, "_SCATTERED_BYTES", 100)
+    monkeypatch.setattr(dask_executor, "_SCATTERED_BYTES", 100)
     packed: list[str] = []
-    real = packing._pack
+    real = transport._pack
 
     def pack(request, name):
         packed.append(start_ref(request))
         return real(request, name)
 
-    monkeypatch.setattr(packing, "_pack", pack)
+    monkeypatch.setattr(transport, "_pack", pack)
     on_cluster = Parallelism(3, "dask", machines.address)
     run_dir = search(
         toy.path, "run", REAL, parallelism=on_cluster, retention=Retention(rejected_worktrees=True)

@@ -23,7 +23,7 @@ from treewright.tree.agents.presets import PRESETS
 from treewright.tree.agents.view import View
 from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
 from treewright.tree.evaluating import contexts
-from treewright.tree.evaluating.imported import try_imports
+from treewright.tree.evaluating.sweep_imports import try_imports
 from treewright.tree.guard import isolation, protected_files
 from treewright.tree.ideas.source_factory import probe_source
 from treewright.tree.noise_checkup import check_noise

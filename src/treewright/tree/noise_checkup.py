@@ -82,7 +82,7 @@ def _find(repo: Path, config: Config, directory: Path, deadline: Deadline) -> No
     read = objectives.read(first, config.metrics, configs.__contains__)
     if not read.sound_ids or read.problems.examples:
         problem = (read.problems.examples or ["it has no usable row"])[0]
-        raise UsageError(f"{path}: the sweep of the last commit: {problem}{root.last_words()}")
+        raise UsageError(f"{path}: the sweep of the last commit: {problem}{root.last_log_lines()}")
     if any(metric.deterministic for metric in config.metrics):
         found = test.check_exact(first)
         if config.primary.deterministic:

@@ -28,8 +28,8 @@ from treewright.tree.cheats.sweep_facts import Places
 from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
 from treewright.tree.evaluating import contexts
-from treewright.tree.evaluating.turns import one_after_the_other
-from treewright.tree.evaluating.wording import explain_end
+from treewright.tree.evaluating.command_logs import explain_end
+from treewright.tree.evaluating.repeats import one_after_the_other
 from treewright.tree.guard.commands import CommandContext, ConfigRange, run_sweep
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.guard.root_checkout import RootVersion

@@ -42,7 +42,7 @@ def root_context(
     owner: str,
     cancel: threading.Event | None,
 ) -> CommandContext:
-    """Return the context for the root commit, whose code may change everything."""
+    """Return the context for commands on the root commit, without protected paths."""
     return CommandContext(
         worktree,
         log_dir,

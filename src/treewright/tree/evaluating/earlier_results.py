@@ -1,9 +1,8 @@
-"""Results of code that an earlier run of the repository has swept, where the user wants them.
+"""Results of the same code in earlier runs of the repository, with `reuse_results = true`.
 
-The key is the code, the sweep and the configs: a run counts whose sweep, tests, metrics, limits,
-seed and configs are the same, and which was guarded in the same way: what a path that was not yet
-protected let a candidate do is not believed later. Nothing is written there, and what is used is
-copied: a run shows all it rests on.
+An earlier run counts if its sweep, tests, metrics, limits, seed and configs are the same, and its
+protected paths too: with fewer of them a candidate may have cheated. Earlier runs are only read,
+and reused results are copied into the run.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from treewright.tree.records import layout, store
 from treewright.tree.records.model import UNSET, Evaluation, Manifest
 
 _SAME = ("tests", "metrics", "limits", "slots", "isolation", "hidden_paths", "heldout_paths")
-"""Keys of the configuration on which results rest, beside the sweep."""
+"""Keys of the configuration that results depend on, besides `sweep`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierResults:
-    """By git tree: `RUN/EVALUATION`, the run's directory, the file."""
+    """Results by git tree, as `RUN/EVALUATION`, the run's directory and the file."""
 
     by_tree: dict[str, tuple[str, Path, Artifact]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, runs: Path, manifest: Manifest) -> EarlierResults:
-        """Of all runs that are there but this one, the newest first."""
+        """Return the results of all other runs in a directory; newer runs come first."""
         found: dict[str, tuple[str, Path, Artifact]] = {}
         earlier = [each for each in _others(runs, manifest) if _is_alike(each[1], manifest)]
         for run_dir, each in sorted(earlier, key=lambda pair: pair[1].created_at, reverse=True):
@@ -58,7 +57,7 @@ class EarlierResults:
 
 
 def measured(evaluation: Evaluation) -> Artifact | None:
-    """Its results, if it was measured itself without anything missing."""
+    """Return the complete results of an evaluation's own sweep, or None."""
     found = evaluation.parent_relative
     complete = found is not None and found.rows_used == found.rows_expected
     own = evaluation.results_from is UNSET and evaluation.error is None
@@ -76,11 +75,11 @@ def _is_alike(other: Manifest, manifest: Manifest) -> bool:
     if other.dry_run or other.sweep_config_limit != manifest.sweep_config_limit:
         return False
     with contextlib.suppress(msgspec.ValidationError):
-        return _rests_on(other) == _rests_on(manifest)
+        return _conditions(other) == _conditions(manifest)
     return False
 
 
-def _rests_on(manifest: Manifest) -> tuple[object, ...]:
+def _conditions(manifest: Manifest) -> tuple[object, ...]:
     config = msgspec.convert(manifest.agent_config, type=Config)
     sweep = msgspec.structs.replace(config.sweep, reuse_results=False)
     measured_by = manifest.root_commit if sweep.checkout == "root" else ""

@@ -1,8 +1,8 @@
 """One evaluation: implement the idea in a worktree, test, sweep, score.
 
-Needs nothing of the coordinator's state: a request holds all there is to know, an
-outcome all there is to record. A candidate's own failings (a patch that does not
-apply, failing tests, a cheat) are outcomes; only our own faults raise.
+An evaluation knows nothing of the coordinator's state: it depends on the request alone, and
+everything to record is in the outcome. A failure of the candidate (a patch that does not apply,
+failing tests, a cheat) is an outcome. Faults of the search or the machine raise an error.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from treewright.tree.repository.worktrees import Commit, Worktrees
 
 
 class Evaluator:
-    """Runs requests; one instance serves all of a run's workers."""
+    """Evaluates requests; one instance serves all workers of a run."""
 
     def __init__(
         self,
@@ -58,9 +58,13 @@ class Evaluator:
         deciding: DecidingFiles | None = None,
         known: Known | None = None,
     ) -> None:
-        """`cancel` may be a fence: it raises when the run has another owner. `deciding` are
-        the files near the candidate that its code must leave alone, `known` results of code
-        that was swept before."""
+        """Make an evaluator.
+
+        Args:
+            cancel: Ends evaluations when it is set. A fence raises if the run has another owner.
+            deciding: The baselines of the run, which candidates must not change.
+            known: Results of code that was swept before.
+        """
         self._cancel = cancel or threading.Event()
         self._deciding = deciding
         self._known = known
@@ -124,20 +128,22 @@ class _Evaluation:
         self._cancel.check()
         if error is not None:
             self._require_space()
-        self._take_back()
+        self._restore_directories()
         outcome = self._outcome(error)
         self._write_summary(outcome)
         return outcome
 
     def _out_of_time(self, error: EvalError, code: str, when: str = "") -> EvalError:
-        """What was cancelled by the time limit. Of an agent's time nobody knows whose it was: one
-        that waits for its model does so for every candidate."""
+        """Return the error of an evaluation that reached its time limit.
+
+        With an agent at work the limit is not a verdict: its model may be slow for every candidate.
+        """
         seconds = self._request.timeout_seconds or 0.0
         message = f"the evaluation was ended after {seconds:.0f} s{when}: time limit"
         return msgspec.structs.replace(error, code=code, message=message)
 
     def _require_space(self) -> None:
-        """A failure on a full disk is the disk's, unless the candidate filled it itself."""
+        """Raise a StorageError if the disk is full and the candidate did not fill it."""
         if atomic.is_full(self._run_dir):
             self._worktrees.remove_candidate(self._request.eval_id)
             if atomic.is_full(self._run_dir):
@@ -147,8 +153,8 @@ class _Evaluation:
                 )
 
     def _prepare(self) -> None:
-        """A fresh directory; what an earlier, interrupted attempt left is set aside."""
-        self._take_back()
+        """Make a new directory, and move that of an interrupted attempt aside."""
+        self._restore_directories()
         if self._experiment.exists():
             aside = self._experiment.with_name(
                 f"interrupted_before_attempt_{self._request.attempt}"
@@ -158,8 +164,8 @@ class _Evaluation:
             self._experiment.rename(aside)
         self._experiment.mkdir(parents=True)
 
-    def _take_back(self) -> None:
-        """What ran here, or beside this one, may have taken the places that we write to."""
+    def _restore_directories(self) -> None:
+        """Restore the run's directories: this candidate or another may have damaged them."""
         shared_paths.restore(self._run_dir, self._experiment.parent, self._experiment)
 
     def _implement(self) -> None:
@@ -227,8 +233,11 @@ class _Evaluation:
             )
 
     def _known_results(self) -> bytes | None:
-        """Of the same code, swept before or at this moment. Not where the parent has to be swept
-        beside it. Waiting for another one is not counted as this one's time."""
+        """Return results of the same code, if it was swept before or is being swept now.
+
+        With repeats the parent has to be swept in turns, and results are not reused. Waiting for
+        another sweep does not count against the time limit.
+        """
         if self._known is None or self._request.config.repeats > 1:
             return None
         tree = self._committed.tree
@@ -280,7 +289,7 @@ class _Evaluation:
     def _keep_results(self, data: bytes) -> None:
         request = self._request
         self._cancel.check()
-        self._take_back()
+        self._restore_directories()
         self._results = artifacts.keep(
             data, self._run_dir, layout.results(request.eval_id), f"sweep of {request.eval_id}"
         )
@@ -311,7 +320,7 @@ class _Evaluation:
 
     def _write_summary(self, outcome: EvalOutcome) -> None:
         parent, root = self._comparisons or (None, None)
-        with atomic.storage_errors(self._experiment):  # what ran may have removed it
+        with atomic.storage_errors(self._experiment):  # the candidate may have removed it
             self._experiment.mkdir(parents=True, exist_ok=True)
         summary.write(
             self._experiment / layout.SUMMARY,

@@ -1,7 +1,7 @@
-"""Sweeping a commit on configs that nobody selected on: the measurement behind a confirmation.
+"""Sweeping a commit on held-out configs, which play no part in selection.
 
-Like an evaluation it needs nothing of the coordinator's state, so it runs wherever evaluations
-run. What it says about a candidate is judged by `running.confirmation`, not here.
+A held-out sweep depends on its request alone, so it runs wherever evaluations run.
+`run.confirmation` decides with its results.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ CANCELLED = "cancelled"
 
 
 class HeldoutRequest(msgspec.Struct, frozen=True, tag="heldout"):
-    """What to sweep. `eval_id` names its worktree: an evaluation's, or one made for a node.
+    """The request for a held-out sweep.
 
-    `idea` and `parent_heldout` are what a dry run makes its numbers from.
+    `eval_id` names the worktree: that of an evaluation, or one made for a node. A dry run makes its
+    numbers from `idea` and `parent_heldout`.
     """
 
     tree_run_id: str
@@ -55,12 +56,12 @@ class HeldoutRequest(msgspec.Struct, frozen=True, tag="heldout"):
 
     @property
     def name(self) -> str:
-        """Of its log and of its results."""
+        """The name of the log and of the results."""
         return layout.heldout(self.eval_id.removesuffix(layout.heldout("")))
 
 
 class HeldoutOutcome(msgspec.Struct, frozen=True):
-    """The results with their bytes, or the code of what went wrong."""
+    """The results, or the reason code of a failure."""
 
     results: KeptFile | None = None
     problem: str = ""
@@ -70,7 +71,7 @@ class HeldoutOutcome(msgspec.Struct, frozen=True):
 def measure(
     request: HeldoutRequest, cancel: threading.Event | None, deciding: DecidingFiles | None
 ) -> HeldoutOutcome:
-    """Sweeps the commit in a worktree that has exactly it."""
+    """Sweep the commit in a worktree that has exactly its files."""
     started = time.monotonic()
     trees = Worktrees(Path(request.repo), Path(request.run_dir), request.tree_run_id)
     log_dir = Path(request.run_dir) / request.log_dir

@@ -1,8 +1,8 @@
-"""Results of code that was swept before: the same git tree is not measured twice in a run.
+"""Results by git tree: the same code is not swept twice in a run.
 
-Within a run the sweep, its configs and its seed are the same for everybody, so the tree is the
-whole key. Only what is recorded, sound and complete is used again, and who does says whose it is.
-Of several at the same time one is measured, the others wait for what is recorded of it.
+All sweeps of a run have the same command, configs and seed, so the tree is the whole key. Only
+recorded, sound and complete results are reused, and the outcome names their evaluation. If several
+candidates have the same code at the same time, one is swept and the others wait for its results.
 """
 
 from __future__ import annotations
@@ -29,22 +29,24 @@ _TICK_SECONDS = 0.1
 
 class Known(Protocol):
     def wait_for_turn(self, tree: str, eval_id: str, deadline: Deadline) -> None:
-        """Returns once no other evaluation is measuring that code, or when cancelled. The time
-        until then is not the evaluation's."""
+        """Wait until no other evaluation measures this code, or until cancelled.
+
+        The waiting time does not count against the evaluation's limit.
+        """
         ...
 
     def find(self, tree: str) -> tuple[str, bytes] | None:
-        """Whose results there are for that code, and their bytes; None means: measure it."""
+        """Return the source and the bytes of results for this code, or None to measure it."""
         ...
 
 
 class SentResults(msgspec.Struct, frozen=True):
-    """What a worker on another machine is told of them."""
+    """Results that are sent along with a request to another machine."""
 
     by_tree: dict[str, tuple[str, bytes]] = {}
 
     def wait_for_turn(self, tree: str, eval_id: str, deadline: Deadline) -> None:
-        """Nothing is known here of what others do."""
+        """Return at once: a worker does not know the evaluations of other workers."""
 
     def find(self, tree: str) -> tuple[str, bytes] | None:
         return self.by_tree.get(tree)
@@ -52,7 +54,7 @@ class SentResults(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class KnownResults:
-    """By git tree: whose results they are, and where. One instance serves a run's workers."""
+    """The results of a run by git tree; one instance serves all workers of the run."""
 
     deciding: DecidingFiles
     earlier: EarlierResults = field(default_factory=EarlierResults)
@@ -68,7 +70,7 @@ class KnownResults:
         deciding: DecidingFiles,
         earlier: EarlierResults | None = None,
     ) -> KnownResults:
-        """The root's baseline, unless it may be another commit's, and what was evaluated since."""
+        """Return the results of a run: its baseline, unless that is in doubt, and evaluations."""
         known = cls(deciding, earlier or EarlierResults())
         for node in manifest.nodes.values():
             baseline = node.artifacts.baseline
@@ -78,7 +80,7 @@ class KnownResults:
         return known
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
-        """Takes note of those that were measured themselves, without anything missing."""
+        """Add evaluations with complete results of their own sweep."""
         for evaluation in evaluations:
             results = measured(evaluation)
             if results and evaluation.candidate_tree:
@@ -92,8 +94,11 @@ class KnownResults:
                 pass
 
     def claim(self, tree: str, eval_id: str, ready: Callable[[], None]) -> None:
-        """Calls `ready` when it is that evaluation's turn: at once if there are results or nobody
-        else measures that code, else when who does is over."""
+        """Call `ready` when an evaluation may go on.
+
+        That is at once if there are results or no other evaluation measures this code, otherwise
+        when that evaluation is over.
+        """
         with self._lock:
             is_known = self._has(tree)
             if not is_known and self._measuring.setdefault(tree, eval_id) != eval_id:
@@ -102,8 +107,10 @@ class KnownResults:
         ready()
 
     def over(self, eval_id: str) -> None:
-        """An evaluation has come to an end, whatever it is, and that is recorded. Where it has left
-        no results, the next one measures: the one that was queued first."""
+        """Release the evaluations that wait for a recorded one.
+
+        If it left no results, the waiting evaluation with the lowest id measures the code.
+        """
         with self._lock:
             for line in self._waiting.values():
                 line.pop(eval_id, None)
@@ -125,7 +132,7 @@ class KnownResults:
         return tree in self._by_tree or tree in self.earlier.by_tree
 
     def sent(self) -> SentResults:
-        """The newest of them, as many as may go with a request."""
+        """Return the newest results, as many as fit into a request."""
         found: dict[str, tuple[str, bytes]] = {}
         room = _MOST_SENT_BYTES
         for tree, (_, artifact) in reversed(self._by_tree.items()):

@@ -12,10 +12,10 @@ from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.deciding import objectives, scoring
 from treewright.tree.deciding.repeated import NotOneTable
 from treewright.tree.evaluating import contexts
+from treewright.tree.evaluating.command_logs import explain_end
 from treewright.tree.evaluating.perturbation import CONTROL, Perturbation
+from treewright.tree.evaluating.repeats import in_turns
 from treewright.tree.evaluating.request import EvalRequest, Rejected
-from treewright.tree.evaluating.turns import in_turns
-from treewright.tree.evaluating.wording import explain_end
 from treewright.tree.guard.baselines import DecidingFiles
 from treewright.tree.guard.commands import (
     CommandContext,
@@ -32,7 +32,7 @@ from treewright.tree.repository.worktrees import Worktrees
 
 PARENT_SWEEP_FAILED = "parent_sweep_failed"
 _OTHER_SEED = 1001
-"""The repeat whose TREEWRIGHT_SEED the second sweep of an exact candidate has."""
+"""The repeat number that gives the second sweep of an exact candidate another seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class Measuring:
         return run.results
 
     def _context(self, number: int = 1) -> CommandContext:
-        """The context of a repeat: each has a TREEWRIGHT_SEED of its own."""
+        """Return the context of a repeat; each repeat has another TREEWRIGHT_SEED."""
         request = self.request
         return CommandContext(
             worktree=self.worktrees.candidate_path(request.eval_id),

@@ -1,6 +1,6 @@
 """Perturbing a checkout: its Python code draws random numbers and does nothing with them.
 
-Such a change has no effect on what the code does, apart from the random numbers that come after it.
+Such a change affects the code only through the random numbers that come after it.
 A number that the change moves depends on a hidden random stream, also where the program or its
 evaluator seeds the stream itself: the draws come after the seeding as well.
 """

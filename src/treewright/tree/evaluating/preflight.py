@@ -1,4 +1,4 @@
-"""Do the sweep and the tests work at all? Tried on the root, before a candidate is blamed."""
+"""A trial of the sweep and the tests on the root commit, before a candidate can be blamed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from treewright.kernel.storage import untrusted
 from treewright.tree.config import Config
 from treewright.tree.deciding import objectives
 from treewright.tree.deciding.results import Results
+from treewright.tree.evaluating.command_logs import end_of, explain_end, keep_log, last_log_lines
 from treewright.tree.evaluating.contexts import SweepError, root_context
-from treewright.tree.evaluating.wording import end_of, explain_end, keep_log, last_words
 from treewright.tree.guard import shared_paths
 from treewright.tree.guard.commands import CommandContext, ConfigRange, run_sweep, run_tests
 from treewright.tree.guard.seals import Distrusted
@@ -28,7 +28,7 @@ _NO_TEST = re.compile(rb"^Ran 0 tests\b", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """Runs the user's commands on one commit, in a worktree that is removed again."""
+    """Runs the user's commands on one commit, in a worktree that is removed afterwards."""
 
     config: Config
     worktrees: Worktrees
@@ -37,8 +37,11 @@ class Preflight:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, commit: str, config_id: int, *, with_tests: bool = False) -> Results:
-        """What the sweep gives for `config_id`; a SweepError says why that is no sound row, or
-        that the tests fail."""
+        """Return the sweep's results for one config.
+
+        Raises:
+            SweepError: The sweep gives no sound row, or the tests fail.
+        """
         with self._checkout(commit) as context:
             one = ConfigRange(config_id, config_id + 1)
             try:
@@ -59,7 +62,7 @@ class Preflight:
             return found
 
     def check_tests(self, commit: str) -> None:
-        """Returns if there are no tests, or they pass; a SweepError says why not."""
+        """Run the tests, if there are any; raise a SweepError if they fail."""
         if self.config.tests is not None:
             with self._checkout(commit) as context:
                 self._test(context)
@@ -70,9 +73,9 @@ class Preflight:
     @contextmanager
     def _checkout(self, commit: str) -> Iterator[CommandContext]:
         log_dir = self.worktrees.run_dir / layout.sweep_directory(layout.PREFLIGHT)
-        still_ours = True
+        is_owner = True
         try:
-            # A candidate's code may have been here: a link would have us write elsewhere.
+            # A candidate may have put a link there, which would lead the log elsewhere.
             shared_paths.restore(self.worktrees.run_dir)
             untrusted.remove_tree(log_dir)
             log_dir.mkdir(parents=True)
@@ -82,15 +85,15 @@ class Preflight:
             )
             yield dataclasses.replace(context, variables=self.variables)
         except LeaseLost:
-            still_ours = False  # the next owner may be trying its sweep in the same place
+            is_owner = False  # the next owner may use the same directory
             raise
         finally:
-            if still_ours:
+            if is_owner:
                 self.worktrees.remove_candidate(layout.PREFLIGHT)
                 untrusted.remove_tree(log_dir)
 
     def _test(self, context: CommandContext) -> None:
-        """Tests that fail on the root say nothing about a candidate, nor do no tests at all."""
+        """Raise a SweepError if the tests fail on the root, or if the command runs none."""
         if self.config.tests is None:
             return
         done = run_tests(self.config.tests, context)
@@ -114,7 +117,7 @@ class Preflight:
         if config_id not in found.sound_ids:
             example = (found.problems.examples or [f"no row for config_id {config_id}"])[0]
             log = context.log_dir / layout.SWEEP_LOG
-            said = last_words(log)
+            said = last_log_lines(log)
             raise SweepError(
                 f"the sweep of the root commit gives no sound row for config_id {config_id}: "
                 f"{example}"

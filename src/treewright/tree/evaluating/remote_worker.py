@@ -1,10 +1,9 @@
-"""The worker's side of a remote evaluation: needs no disk and no path of the coordinator's.
+"""The worker's side of a remote evaluation, which shares no disk with the coordinator.
 
-In comes a request with the bytes of everything it names, and the parent's history as a
-git bundle (or the address of a remote to fetch from). Out goes the outcome, the
-candidate's commit as a bundle, the results CSV and the logs. All work is done in a
-directory of the dask worker's own, which is removed; should the worker be killed, dask
-removes it when the next worker starts in the same place.
+A task holds the request with all files that it names, and the parent's history as a git bundle or
+the address of a remote. A result holds the outcome, the candidate's commit as a bundle, the results
+and the logs. The work is done in a directory of the dask worker that is removed afterwards; if the
+worker is killed, dask removes it when the next worker starts there.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from treewright.kernel.procs import process
 from treewright.kernel.storage import untrusted
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.known_results import Known, SentResults
-from treewright.tree.evaluating.remote_turns import AskedResults
+from treewright.tree.evaluating.remote_claims import AskedResults
 from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.evaluating.work import Request, Worker
+from treewright.tree.evaluating.worker import Request, Worker
 from treewright.tree.guard.isolation import in_a_copy
 from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import EvalOutcome
@@ -41,22 +40,21 @@ SENT = "refs/treewright/sent"
 
 
 class RemoteTask(msgspec.Struct, frozen=True):
-    """A request, which holds all that it rests on but the commits, and where to get these."""
+    """A request, and the source of the commits that it needs."""
 
     request: Request
     dry_run: bool
     remote_url: str | None
     cancel_event: str
     shallow: str = ""
-    """The commits behind which a shallow repository knows nothing, one a line."""
+    """The boundary commits of a shallow repository, one on each line."""
     known: SentResults = SentResults()
     asks: bool = False
-    """Whether there is somebody to ask whose turn it is to measure."""
+    """Whether the coordinator answers claims to measure code."""
 
 
 class RemoteResult(msgspec.Struct, frozen=True):
-    """What comes back: of an evaluation or of a held-out sweep. `files` is a tar of the
-    directory with its logs."""
+    """The result of an evaluation or of a held-out sweep; `files` is a tar of its logs."""
 
     outcome: EvalOutcome | None
     files: bytes
@@ -66,44 +64,43 @@ class RemoteResult(msgspec.Struct, frozen=True):
 
 
 def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str, int]:
-    """Evaluates on this worker. The version is looked at before anything is decoded."""
+    """Execute a task on this dask worker; the version is checked before anything is decoded."""
     check_version(version)
     decoded = msgspec.msgpack.decode(task, type=RemoteTask)
     begin_once(mark(decoded.cancel_event, decoded.request))
     with (
         tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
         stop_on_event(decoded.cancel_event) as cancel,
-        usage_log.reporting_to(_teller(decoded)),
+        usage_log.reporting_to(_answer_reporter(decoded)),
     ):
         result = evaluate_in(Path(directory), decoded, bundle, cancel)
     return msgspec.msgpack.encode(result), worker_name(), os.getpid()
 
 
 def mark(cancel_event: str, request: Request) -> str:
-    """Names the cluster's event that says that an attempt was begun."""
+    """Return the name of an attempt, for the cluster's events and variables."""
     name = request.eval_id if isinstance(request, EvalRequest) else request.name
     return f"{cancel_event}-{name}-{request.attempt}"
 
 
 def answers_topic(cancel_event: str) -> str:
-    """Under which the cluster keeps what the evaluations of a run have spent: a worker that is
-    killed takes its files with it."""
+    """Return the topic under which workers report model answers: their files may be lost."""
     return f"{cancel_event}-answers"
 
 
-class Told(msgspec.Struct, frozen=True):
-    """An answer of a model, as the evaluation of that mark had it."""
+class ReportedAnswer(msgspec.Struct, frozen=True):
+    """A model's answer in the attempt with this mark."""
 
     mark: str
     answer: usage_log.Answer
 
 
-def _teller(task: RemoteTask) -> Callable[[usage_log.Answer], None]:
+def _answer_reporter(task: RemoteTask) -> Callable[[usage_log.Answer], None]:
     import distributed
 
     here, topic = distributed.get_worker(), answers_topic(task.cancel_event)
     own = mark(task.cancel_event, task.request)
-    return lambda answer: here.log_event(topic, msgspec.to_builtins(Told(own, answer)))
+    return lambda answer: here.log_event(topic, msgspec.to_builtins(ReportedAnswer(own, answer)))
 
 
 def _own_directory() -> str:
@@ -142,13 +139,15 @@ def evaluate_in(
 
 
 def _check_out(repo: Path, task: RemoteTask, bundle: bytes, cancel: threading.Event) -> None:
-    """A repository with what is started from in it, and the root checked out: prompts and
-    scripts of the configuration are read there, as they are on the coordinator."""
+    """Make a repository with the needed commits and check the root out.
+
+    Prompts and scripts of the configuration are read there, as on the coordinator's machine.
+    """
     request = task.request
     repo.mkdir()
     kind = "sha256" if len(start_commit(request)) == 64 else "sha1"
     git(repo, "init", "-q", f"--object-format={kind}")
-    if task.shallow:  # else the bundle would be refused: it lacks what its commits name
+    if task.shallow:  # git refuses a bundle without the parents of its commits
         (repo / ".git" / "shallow").write_text(task.shallow)
     if task.remote_url is not None:
         _fetch_remote(repo, task.remote_url, request, cancel)
@@ -161,7 +160,7 @@ def _check_out(repo: Path, task: RemoteTask, bundle: bytes, cancel: threading.Ev
 
 
 def _fetch_remote(repo: Path, url: str, request: Request, cancel: threading.Event) -> None:
-    """The only step that talks to another machine, so it can be cancelled and timed out."""
+    """Fetch from the remote; the fetch can be cancelled and times out."""
     log = repo.with_name("fetch.log")
     done = process.run(
         command("fetch", "-q", url, "+refs/heads/*:refs/remotes/source/*"),
@@ -179,12 +178,12 @@ def _fetch_remote(repo: Path, url: str, request: Request, cancel: threading.Even
 
 
 def start_commit(request: Request) -> str:
-    """The commit that a worker must have: an evaluation's parent, or the candidate itself."""
+    """Return the commit that a worker needs: an evaluation's parent, or the candidate."""
     return request.parent_commit if isinstance(request, EvalRequest) else request.commit
 
 
 def start_ref(request: Request) -> str:
-    """The branch that keeps it on the coordinator's machine."""
+    """Return the branch of that commit on the coordinator's machine."""
     if isinstance(request, HeldoutRequest):
         return layout.candidate_ref(request.tree_run_id, request.eval_id)
     return layout.node_ref(request.tree_run_id, request.parent_node_id)
@@ -202,7 +201,7 @@ def _candidate_bundle(
 
 
 def _tar(directory: Path) -> bytes:
-    """Plain files of a log's size: whatever else a candidate left there is not a log."""
+    """Return a tar of the plain files in a directory; files too large for a log are left out."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as tar:
         for path in sorted(directory.iterdir()):

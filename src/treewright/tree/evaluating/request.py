@@ -1,4 +1,4 @@
-"""One evaluation as it is asked for, and how a candidate fails on its own account."""
+"""The request for one evaluation, and the error of a candidate that failed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVAL_TIMEOUT = "eval_timeout"
 
 
 class EvalRequest(msgspec.Struct, frozen=True, tag="evaluate"):
-    """Everything an evaluation depends on. Paths are absolute, for the machine it runs on."""
+    """Everything that an evaluation depends on. Paths are absolute, on the worker's machine."""
 
     tree_run_id: str
     eval_id: str
@@ -46,7 +46,7 @@ class EvalRequest(msgspec.Struct, frozen=True, tag="evaluate"):
 
 
 class Rejected(Exception):
-    """The candidate failed on its own account."""
+    """The candidate failed: its outcome has this error."""
 
     def __init__(self, code: str, message: str, log: Path | None = None, retryable: bool = False):
         super().__init__(message)

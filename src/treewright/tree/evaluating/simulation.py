@@ -1,8 +1,8 @@
-"""The evaluations of a dry run: no agent, no sweep, no git; everything after them real.
+"""Simulated evaluations for a dry run, without agents, sweeps and git.
 
-The simulated results are the parent's with a shift and noise drawn from the idea's
-text and the run's seed, so that a dry run gives the same tree on every machine, and
-scoring, gate, beam, manifest and reports are the real ones.
+The simulated results are the parent's with a shift and noise, drawn from the idea's text and the
+run's seed. A dry run therefore gives the same tree on every machine. Scoring, gate, policies,
+manifest and reports are the real ones.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from treewright.tree.deciding.results import parse_results
 from treewright.tree.deciding.scoring import rejection
 from treewright.tree.evaluating import heldout
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating.repeats import in_turns
 from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.evaluating.turns import in_turns
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import EvalError, EvalOutcome
 
-_SHARE_THAT_FAILS = 0.1
+_FAILURE_RATE = 0.1
 _LARGEST_SHIFT = 0.08
 _NOISE = 0.01
 
 
 def simulate(request: EvalRequest) -> EvalOutcome:
-    """The outcome that a dry run records for a request."""
+    """Return the simulated outcome of a request."""
     run_dir = Path(request.run_dir)
     experiment = run_dir / layout.experiment(request.eval_id)
     experiment.mkdir(parents=True, exist_ok=True)
     atomic.sweep_temporaries(experiment)
     draw = _generator(request)
     comparisons = None
-    if draw.random() < _SHARE_THAT_FAILS:
+    if draw.random() < _FAILURE_RATE:
         error = EvalError("tests_failed", "simulated: the test command exited with code 1")
         refused = rejection([error.code], len(request.expected_ids))
         outcome = EvalOutcome(parent_relative=refused, root_relative=refused, error=error)
@@ -78,7 +78,7 @@ def simulate(request: EvalRequest) -> EvalOutcome:
 
 
 def _results(request: EvalRequest, draw: random.Random) -> bytes:
-    """What the candidate's sweeps would have written, with its parent's between them."""
+    """Return simulated results of the candidate, in turns with its parent if there are repeats."""
     names = [metric.name for metric in request.config.metrics]
     before = parse_results(request.parent_baseline.data, names).values
     shifts = _shifts(request.config.metrics, draw)
@@ -95,7 +95,7 @@ def _results(request: EvalRequest, draw: random.Random) -> bytes:
 
 
 def simulate_heldout(request: HeldoutRequest) -> HeldoutOutcome:
-    """A candidate's results on held-out configs: the same shift as in its selection."""
+    """Return simulated results on held-out configs, with the same shift as in the selection."""
     draw = _generator(request)
     draw.random()
     names = [metric.name for metric in request.config.metrics]
@@ -107,13 +107,13 @@ def simulate_heldout(request: HeldoutRequest) -> HeldoutOutcome:
 
 
 def baseline_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig]) -> str:
-    """A made-up root baseline, for a dry run of a repository that has none yet."""
-    rows = [[i, "ok", *(_made_up(m, i) for m in metrics)] for i in config_ids]
+    """Return a simulated baseline, for a dry run of a repository without one."""
+    rows = [[i, "ok", *(_simulated_value(m, i) for m in metrics)] for i in config_ids]
     return _csv(rows, metrics)
 
 
-def _made_up(metric: MetricConfig, config_id: int) -> float:
-    """Somewhere between the bounds, where there are any."""
+def _simulated_value(metric: MetricConfig, config_id: int) -> float:
+    """Return a value between the bounds of a metric."""
     usual = 1.0 + 0.1 * (config_id % 7)
     if metric.min is not None and metric.max is not None:
         return metric.min + (metric.max - metric.min) * usual / 4
@@ -128,7 +128,7 @@ def _generator(request: EvalRequest | HeldoutRequest) -> random.Random:
 
 
 def _shifts(metrics: Sequence[MetricConfig], draw: random.Random) -> list[float]:
-    """What the idea does to each metric; it leaves constraints alone."""
+    """Return the shift of each metric; constraints do not shift."""
     drawn = [draw.uniform(-_LARGEST_SHIFT, _LARGEST_SHIFT) for _ in metrics]
     return [0.0 if m.constraint else shift for m, shift in zip(metrics, drawn, strict=True)]
 
@@ -156,7 +156,7 @@ def _noise(metric: MetricConfig, draw: random.Random) -> float:
 
 
 def _bounded(metric: MetricConfig, value: float) -> float:
-    """Rounded, and where the metric can be."""
+    """Return a value rounded and clipped to the bounds of a metric."""
     value = round(value, 9)
     value = value if metric.min is None else max(metric.min, value)
     return value if metric.max is None else min(metric.max, value)

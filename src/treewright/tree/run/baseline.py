@@ -18,7 +18,7 @@ from treewright.tree.deciding.repeated import NotOneTable
 from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import simulation
 from treewright.tree.evaluating.preflight import Preflight
-from treewright.tree.evaluating.turns import one_after_the_other
+from treewright.tree.evaluating.repeats import one_after_the_other
 from treewright.tree.guard.commands import ConfigRange
 from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.records import layout
@@ -174,7 +174,7 @@ class RootBaseline:
         try:
             check_baseline(data, self.config, self.limit, Path("the baseline sweep"))
         except UsageError as problem:
-            raise UsageError(f"{problem}{root.last_words()}") from None
+            raise UsageError(f"{problem}{root.last_log_lines()}") from None
         atomic.make_directory(target.parent)
         atomic.write_bytes(target, data)
         _log.info("wrote %s; commit it, so that later runs can use it", target)

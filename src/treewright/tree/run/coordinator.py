@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.procs import proctree
 from treewright.tree.config import Config
-from treewright.tree.evaluating import work
+from treewright.tree.evaluating import worker
 from treewright.tree.records import events as ev
 from treewright.tree.records import usage_log
 from treewright.tree.records.model import Manifest, Unset
@@ -111,7 +111,7 @@ class Coordinator:
         if stage is None:
             return
         parts = self.parts
-        do = work.Worker(
+        do = worker.Worker(
             parts.fence, parts.kept_files, parts.known_results, dry_run=self.manifest.dry_run
         )
         executor = self.make_executor(do)

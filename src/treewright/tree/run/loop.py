@@ -18,10 +18,10 @@ import msgspec
 from treewright.kernel.executors.base import Done, Executor, Worker
 from treewright.kernel.procs import proctree
 from treewright.tree.deciding.caps import CAP_REACHED
-from treewright.tree.evaluating import work
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request
+from treewright.tree.evaluating.worker import EvaluationLost, Outcome, Request
+from treewright.tree.evaluating.worker import Work as WorkFunction
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
 from treewright.tree.records.model import UNSET, EvalError, EvalOutcome, Evaluation
@@ -42,7 +42,7 @@ from treewright.tree.run.scheduler import Scheduler
 from treewright.tree.run.tree_search import RunParts, TreeSearch, Work
 
 EvalExecutor = Executor[Request, Outcome]
-ExecutorFactory = Callable[[work.Work], EvalExecutor]
+ExecutorFactory = Callable[[WorkFunction], EvalExecutor]
 """Makes an executor that does this work."""
 ControlState = Literal["go", "wait", "end"]
 """Whether work may start now, later, or not any more in this invocation."""

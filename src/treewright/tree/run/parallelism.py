@@ -71,7 +71,7 @@ def executors(
 ) -> Iterator[ExecutorFactory]:
     """Yield the factory of executors; a cluster stays connected until the context ends."""
     if parallelism.backend == _DASK:
-        from treewright.tree.evaluating.remote import cluster_executor
+        from treewright.tree.evaluating.dask_executor import cluster_executor
 
         fence = Fence(cancel, lambda: check_epoch(run_dir / layout.LEASE, epoch))
         with (
@@ -97,9 +97,9 @@ def executors(
             with backend.open(place) as make:
                 yield make
             return
-        from treewright.tree.evaluating.travelling import travelling_executor
+        from treewright.tree.evaluating.plugin_executor import plugin_executor
 
-        with travelling_executor(
+        with plugin_executor(
             backend,
             place,
             repo=repo,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
 from treewright.tree.config import Config
+from treewright.tree.evaluating.command_logs import explain_end, keep_log, last_log_lines
 from treewright.tree.evaluating.contexts import repeat_seed, root_context
 from treewright.tree.evaluating.perturbation import Perturbation
-from treewright.tree.evaluating.wording import explain_end, keep_log, last_words
 from treewright.tree.guard.commands import ConfigRange, run_sweep
 from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
@@ -32,10 +32,10 @@ class RootSweep:
     owner: str = ""
     cancel: threading.Event | None = None
 
-    def last_words(self) -> str:
+    def last_log_lines(self) -> str:
         """Return the last lines of the first sweep's log, and the path of the kept log."""
         log = self._log_dir / layout.SWEEP_LOG
-        said = last_words(log)
+        said = last_log_lines(log)
         return (f"; it said: {said}" if said else "") + keep_log(self.worktrees, log)
 
     @property
@@ -86,7 +86,7 @@ class RootSweep:
                 raise RootSweepFailed(
                     "the baseline sweep wrote no results: it has to write one CSV row per config "
                     "to the path in TREEWRIGHT_RESULTS_CSV "
-                    f"(docs/sweep-contract.md){self.last_words()}"
+                    f"(docs/sweep-contract.md){self.last_log_lines()}"
                 )
             return run.results
         finally:

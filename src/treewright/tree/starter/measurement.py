@@ -20,8 +20,8 @@ from pathlib import Path
 
 from treewright.kernel.procs import process
 from treewright.kernel.stats.rounding import same_measurement
+from treewright.tree.evaluating.command_logs import end_of
 from treewright.tree.evaluating.perturbation import CONTROL, perturb
-from treewright.tree.evaluating.wording import end_of
 from treewright.tree.repository.git import git
 from treewright.tree.starter.survey import run_script
 from treewright.tree.starter.task import Task

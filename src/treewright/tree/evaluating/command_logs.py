@@ -1,4 +1,4 @@
-"""Sentences about what went wrong with a candidate."""
+"""The logs of tests and sweeps, quoted in error messages."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ _FAILED_LOGS = "failed_logs"
 
 
 def explain_end(done: ProcessResult, what: str, log: Path) -> str:
-    """How a command ended, with the last lines it said."""
-    said = last_words(log)
+    """Return how a command ended, with the last lines of its log."""
+    said = last_log_lines(log)
     return done.explain(what) + (f": {said}" if said else "")
 
 
-def last_words(log: Path) -> str:
-    """The last lines of a command's log, as much as fits into a message."""
+def last_log_lines(log: Path) -> str:
+    """Return the last lines of a log, as many as fit into a message."""
     return last_lines(end_of(log).decode("utf-8", "replace"))
 
 
 def keep_log(trees: Worktrees, log: Path) -> str:
-    """Keeps the log of a command that failed on the root: a run that cannot start is removed.
-    Returns, for the end of a message, where it is."""
+    """Copy the log of a command that failed on the root, because such a run is removed.
+
+    Returns the path of the copy in brackets, for the end of a message.
+    """
     kept = trees.repo / STATE_DIR / _FAILED_LOGS / f"{trees.run_dir.name}_{log.name}"
     try:
         data = untrusted.read(log, _LARGEST_LOG)
@@ -40,10 +42,10 @@ def keep_log(trees: Worktrees, log: Path) -> str:
 
 
 def end_of(log: Path) -> bytes:
-    """The last of what a command said."""
+    """Return the last bytes of a log."""
     try:
         with untrusted.open_plain(log, _LARGEST_LOG) as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
             return file.read(_LAST_BYTES)
-    except OSError as error:  # what ran there put something else in its place
+    except OSError as error:  # the command replaced the log by something else
         return str(error).encode()

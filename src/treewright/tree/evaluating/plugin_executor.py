@@ -1,8 +1,7 @@
-"""Evaluations on a plug-in's executor whose workers share nothing with the coordinator.
+"""The executor for evaluations on a plug-in's workers, which share nothing with the coordinator.
 
-What travels is a `Parcel` of bytes, and `evaluate_parcel`, which is found by its name: a plug-in
-needs to know neither git nor a run, only how to have a function called on an argument elsewhere.
-dask has a way of its own (`remote.py`), with what only it can do.
+A plug-in only has to call `evaluate_parcel`, found by its name, on a `Parcel` of bytes somewhere
+else. `dask_executor` serves dask, which can also forward cancellation, usage and claims.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from treewright.kernel.executors import backends
 from treewright.kernel.executors.base import Done, Executor, WorkerLost, current_stop
 from treewright.kernel.executors.dask_worker import check_version
 from treewright.kernel.procs.cancellation import Fence
-from treewright.tree.evaluating.packing import Packer, received, remote_url
 from treewright.tree.evaluating.remote_worker import RemoteTask, evaluate_in, mark
-from treewright.tree.evaluating.work import Outcome, Request
+from treewright.tree.evaluating.transport import Packer, received, remote_url
+from treewright.tree.evaluating.worker import Outcome, Request
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A request with all that it rests on. `name` tells it from the others of a run."""
+    """A request with everything that it depends on; `name` is unique in a run."""
 
     name: str
     version: str
@@ -36,8 +35,7 @@ class Parcel:
 
 
 def evaluate_parcel(parcel: Parcel) -> bytes:
-    """The worker's side: evaluates in a directory of its own, which is removed. The version
-    is looked at before anything is decoded."""
+    """Execute a parcel in a temporary directory; the version is checked before decoding."""
     check_version(parcel.version)
     task = msgspec.msgpack.decode(parcel.task, type=RemoteTask)
     with tempfile.TemporaryDirectory(prefix="treewright-") as directory:
@@ -45,8 +43,8 @@ def evaluate_parcel(parcel: Parcel) -> bytes:
     return msgspec.msgpack.encode(result)
 
 
-class TravellingExecutor:
-    """Packs requests and unpacks results for another executor. Serves one dispatcher."""
+class PluginExecutor:
+    """Sends requests through another executor and unpacks the results; serves one scheduler."""
 
     def __init__(self, engine: Executor[Parcel, bytes], packer: Packer, fence: Fence) -> None:
         self.capacity = engine.capacity
@@ -85,7 +83,7 @@ class TravellingExecutor:
 
 
 @contextlib.contextmanager
-def travelling_executor(
+def plugin_executor(
     backend: backends.Backend,
     place: backends.ExecutorOptions,
     *,
@@ -93,13 +91,13 @@ def travelling_executor(
     dry_run: bool,
     remote: str | None,
     fence: Fence,
-) -> Iterator[Callable[[object], TravellingExecutor]]:
-    """Opens the backend, and yields what makes the executors of a run's depths."""
+) -> Iterator[Callable[[object], PluginExecutor]]:
+    """Open the backend and yield a function that makes executors."""
     url = remote_url(repo, remote) if remote else None
     with backend.open(place) as make:
 
-        def executor(work: object) -> TravellingExecutor:
+        def executor(work: object) -> PluginExecutor:
             packer = Packer(dry_run=dry_run, remote=remote, remote_url=url, work=work)
-            return TravellingExecutor(make(evaluate_parcel), packer, fence)
+            return PluginExecutor(make(evaluate_parcel), packer, fence)
 
         yield executor

@@ -1,7 +1,7 @@
-"""Whose turn it is to measure code that several workers of a cluster have at the same moment.
+"""Claims of cluster workers to measure code, so that the same code is not measured twice at once.
 
-A worker tells the run's coordinator which code it is about to measure, and waits for its word: the
-results that another one has left, or that it may begin.
+A worker reports to the coordinator which code it is about to measure, and waits for the answer: the
+results of another worker, or the permission to begin.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_BYTES = 256 << 10
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """An attempt, by its mark, is about to measure that code."""
+    """The claim of an attempt, identified by its mark, to measure a git tree."""
 
     mark: str
     eval_id: str
@@ -33,15 +33,15 @@ def topic_of(cancel_event: str) -> str:
     return f"{cancel_event}-claims"
 
 
-def _word(client: Any, mark: str) -> Any:
-    """Where the cluster keeps what an attempt is told."""
+def _answer_variable(client: Any, mark: str) -> Any:
+    """Return the cluster variable with the coordinator's answer to an attempt."""
     import distributed
 
     return distributed.Variable(f"{mark}-turn", client=client)
 
 
 class AskedResults:
-    """The worker's side: what was sent along, and what the coordinator answers."""
+    """Results on the worker's side: those sent with the request, and the coordinator's answer."""
 
     def __init__(self, sent: SentResults, cancel_event: str, mark: str) -> None:
         self._sent = sent
@@ -56,18 +56,18 @@ class AskedResults:
             return
         claim = Claim(self._mark, eval_id, tree)
         distributed.get_worker().log_event(self._topic, msgspec.to_builtins(claim))
-        word = _word(distributed.get_client(), self._mark)
+        answer = _answer_variable(distributed.get_client(), self._mark)
         with deadline.paused() as cancel:
             has_left = False
             while not cancel.is_set():
                 with contextlib.suppress(TimeoutError):
-                    source, data = word.get(timeout=_WAIT)
+                    source, data = answer.get(timeout=_WAIT)
                     self._told = (source, data) if source else None
                     if has_left:
                         distributed.rejoin()
                     return
                 if not has_left:
-                    # Its place is free for what a lost worker had: that may be what is waited for.
+                    # Free the slot: the awaited work may be requeued from a lost worker.
                     distributed.secede()
                     has_left = True
 
@@ -75,9 +75,12 @@ class AskedResults:
         return self._sent.find(tree) or self._told
 
 
-class Turns:
-    """The coordinator's side, for one executor. Claims come in the client's own thread, in which
-    nothing of the cluster can be waited for; so another one answers them."""
+class ClaimServer:
+    """Answers claims on the coordinator's side, for one executor.
+
+    Claims arrive in the client's thread, which must not wait for the cluster. Another thread
+    answers them.
+    """
 
     def __init__(self, client: Any, cancel_event: str, known: KnownResults) -> None:
         self._client = client
@@ -87,15 +90,15 @@ class Turns:
         self._lock = threading.Lock()
         self._claims: queue.SimpleQueue[Claim | None] = queue.SimpleQueue()
         client.subscribe_topic(self._topic, self._heard)
-        self._thread = threading.Thread(target=self._answer, name="turns", daemon=True)
+        self._thread = threading.Thread(target=self._answer, name="claims", daemon=True)
         self._thread.start()
 
     def forget(self, mark: str) -> None:
-        """That attempt is over: should its claim come late, nobody has to wait for it."""
+        """Forget an attempt that is over; a late claim of it is ignored."""
         with self._lock:
             self._over.add(mark)
-        with contextlib.suppress(Exception):  # the cluster may be what was lost
-            _word(self._client, mark).delete()
+        with contextlib.suppress(Exception):  # the cluster itself may be lost
+            _answer_variable(self._client, mark).delete()
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
@@ -117,7 +120,9 @@ class Turns:
         def say() -> None:
             found = self._known.find(claim.tree)
             fits = found is not None and len(found[1]) <= _MOST_BYTES
-            with contextlib.suppress(Exception):  # the cluster may be what was lost
-                _word(self._client, claim.mark).set(list(found) if found and fits else ["", b""])
+            with contextlib.suppress(Exception):  # the cluster itself may be lost
+                _answer_variable(self._client, claim.mark).set(
+                    list(found) if found and fits else ["", b""]
+                )
 
         return say

@@ -1,4 +1,4 @@
-"""What executors are given to do: evaluate an idea, or sweep a commit on held-out configs."""
+"""The work of executors: evaluating an idea, or sweeping a commit on held-out configs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Work = Callable[[Request], Outcome]
 
 
 class EvaluationLost(WorkerLost):
-    """An evaluation was lost with its worker, which had told of these answers of models."""
+    """An evaluation was lost with its worker; `answers` are the model answers it had reported."""
 
     def __init__(self, message: str, answers: Sequence[usage_log.Answer]) -> None:
         super().__init__(message)
@@ -29,9 +29,14 @@ class EvaluationLost(WorkerLost):
 
 
 class Worker:
-    """Does a run's requests. `cancel` may be a fence: it raises when the run has another owner;
-    `deciding` are the files near a candidate that its code must leave alone, `known` results of
-    code that was swept before."""
+    """Executes the requests of a run.
+
+    Args:
+        cancel: Ends the work when it is set. A fence raises if the run has another owner.
+        deciding: The baselines of the run, which candidates must not change.
+        known: Results of code that was swept before.
+        dry_run: Simulate instead of running anything.
+    """
 
     def __init__(
         self,

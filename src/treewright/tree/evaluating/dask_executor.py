@@ -1,4 +1,4 @@
-"""Evaluations on a dask cluster: `packing` makes bytes of them, `remote_worker` is there."""
+"""The executor for evaluations on a dask cluster."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ import treewright
 from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.kernel.executors.dask import FunctionExecutor, check_workers, clear_event, connect
 from treewright.kernel.procs.cancellation import Fence
-from treewright.tree.evaluating.packing import Packer, received, remote_url
-from treewright.tree.evaluating.remote_turns import Turns
-from treewright.tree.evaluating.remote_worker import Told, answers_topic, evaluate_here, mark
+from treewright.tree.evaluating.remote_claims import ClaimServer
+from treewright.tree.evaluating.remote_worker import (
+    ReportedAnswer,
+    answers_topic,
+    evaluate_here,
+    mark,
+)
 from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.evaluating.work import EvaluationLost, Outcome, Request
+from treewright.tree.evaluating.transport import Packer, received, remote_url
+from treewright.tree.evaluating.worker import EvaluationLost, Outcome, Request
 from treewright.tree.records import usage_log
 
 _POLL_SECONDS = 0.2
@@ -27,7 +32,7 @@ _SCATTERED_BYTES = 1 << 20
 
 
 class RemoteExecutor:
-    """Packs requests and unpacks results for a dask client. Serves one dispatcher."""
+    """Sends requests to a dask cluster and unpacks the results; serves one scheduler."""
 
     def __init__(
         self,
@@ -49,13 +54,13 @@ class RemoteExecutor:
             remote=remote,
             remote_url=remote_url,
             cancel_event=cancel_event,
-            keep=self._scattered,
+            keep=self._scatter,
             work=work,
         )
         self._fence = cancel
         self._cancel_event = cancel_event
         known = self._packer.known
-        self._turns = Turns(client, cancel_event, known) if known is not None else None
+        self._claims = ClaimServer(client, cancel_event, known) if known is not None else None
 
     def submit(self, request: Request) -> None:
         task, bundle = self._packer.pack(request)
@@ -68,40 +73,41 @@ class RemoteExecutor:
         request = done.request
         if isinstance(done.error, WorkerLost):
             self._packer.clear()  # the only copy of a bundle may have been on that worker
-            self._end_turn(request)
+            self._end_claim(request)
             return Done(request, None, EvaluationLost(str(done.error), self._answers(request)))
         self._forget(request)
         return received(request, done.outcome, done.error, done.worker, self._fence)
 
     def cancel(self, request: Request) -> None:
-        """Only what no worker has: evaluations under way end together, by the fence."""
+        """Cancel a request that no worker has; running evaluations are ended by the fence."""
         self._engine.cancel(request)
 
     def close(self) -> None:
         self._engine.close()
-        if self._turns is not None:
-            self._turns.close()
+        if self._claims is not None:
+            self._claims.close()
 
     def _forget(self, request: Request) -> None:
         clear_event(self._client, mark(self._cancel_event, request))
-        self._end_turn(request)
+        self._end_claim(request)
 
-    def _end_turn(self, request: Request) -> None:
-        if self._turns is not None and isinstance(request, EvalRequest):
-            self._turns.forget(mark(self._cancel_event, request))
+    def _end_claim(self, request: Request) -> None:
+        if self._claims is not None and isinstance(request, EvalRequest):
+            self._claims.forget(mark(self._cancel_event, request))
 
     def _answers(self, request: Request) -> list[usage_log.Answer]:
-        """What the worker of a request that was lost had told of; it is best to know."""
+        """Return the model answers that a lost worker had reported for a request."""
         own, topic = mark(self._cancel_event, request), answers_topic(self._cancel_event)
-        with contextlib.suppress(Exception):  # the cluster may be what was lost
+        with contextlib.suppress(Exception):  # the cluster itself may be lost
             told = [
-                msgspec.convert(found, type=Told) for _, found in self._client.get_events(topic)
+                msgspec.convert(found, type=ReportedAnswer)
+                for _, found in self._client.get_events(topic)
             ]
             return [each.answer for each in told if each.mark == own]
         return []
 
-    def _scattered(self, data: bytes) -> Any:
-        """A large bundle is handed to the cluster once, and not again with each task."""
+    def _scatter(self, data: bytes) -> Any:
+        """Send a large bundle to the cluster once instead of with each task."""
         if len(data) > _SCATTERED_BYTES:
             with contextlib.suppress(TimeoutError):  # no worker is there yet to hold it
                 return self._client.scatter(data, hash=False, timeout=5)
@@ -120,7 +126,7 @@ def cluster_executor(
     cancel: Fence,
     event_name: str,
 ) -> Iterator[Callable[[object], RemoteExecutor]]:
-    """Connects, and yields what makes the executors of a run's depths."""
+    """Connect to a cluster and yield a function that makes executors."""
     url = remote_url(repo, remote) if remote else None
     with connect(address, capacity, str(directory)) as client:
         import distributed
@@ -144,13 +150,13 @@ def cluster_executor(
 
 @contextlib.contextmanager
 def _forwarding(cancel: Fence, event: Any) -> Iterator[None]:
-    """Tells the cluster of a cancellation. The wait is short so that the block can end."""
+    """Forward a cancellation to the cluster while the block runs."""
     finished = threading.Event()
 
     def forward() -> None:
         while not finished.is_set():
             if cancel.wait(_POLL_SECONDS):
-                with contextlib.suppress(Exception):  # the cluster may be what was lost
+                with contextlib.suppress(Exception):  # the cluster itself may be lost
                     event.set()
                 return
 

@@ -1,8 +1,7 @@
-"""A candidate and its parent swept several times, in turns.
+"""Repeated sweeps of a candidate and its parent, in turns.
 
-A machine that warms up, slows down or is shared would make whoever comes second look worse. So
-the parent is measured again beside every candidate, and who comes first changes from one repeat
-to the next.
+A machine that warms up, slows down or is shared changes the numbers over time. The parent is
+therefore measured again with every candidate, and the order changes from one repeat to the next.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from treewright.tree.deciding import repeated
 from treewright.tree.deciding.results import Part, Side
 
 Sweep = Callable[[int], bytes | None]
-"""Sweeps for the repeat of that number, from 1."""
+"""A function that sweeps for a repeat; repeats are numbered from 1."""
 
 
 def in_turns(candidate: Sweep, parent: Sweep, repeats: int) -> bytes | None:
-    """All results in one file; None if the candidate wrote none. `parent` always returns some."""
+    """Return all results in one file, or None if the candidate wrote none."""
     parts: list[tuple[Part, bytes]] = []
     for number in range(1, repeats + 1):
         order: list[Side] = ["parent", "candidate"]
@@ -30,7 +29,7 @@ def in_turns(candidate: Sweep, parent: Sweep, repeats: int) -> bytes | None:
 
 
 def one_after_the_other(sweep: Callable[[int], bytes], repeats: int) -> bytes:
-    """The root's own: there is nobody to take turns with."""
+    """Return the repeated results of the root, which has no parent to take turns with."""
     if repeats == 1:
         return sweep(1)
     return repeated.merge([(Part(repeat=n), sweep(n)) for n in range(1, repeats + 1)])

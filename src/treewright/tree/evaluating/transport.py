@@ -1,7 +1,7 @@
-"""Evaluations as bytes, for machines that share no disk with the coordinator; however they travel.
+"""Requests and results as bytes, for machines that share no disk with the coordinator.
 
-Packs a request with everything it names, and puts what comes back where an evaluation
-on this machine would have left it. `remote_worker` is the other side.
+The coordinator packs a request with all files that it names, and writes the files of a result to
+where an evaluation on this machine would have left them. `remote_worker` is the worker's side.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from treewright.kernel.executors.base import Done, Worker
 from treewright.kernel.procs.cancellation import Fence
 from treewright.kernel.storage import artifacts, untrusted
 from treewright.kernel.storage.artifacts import Artifact
-from treewright.tree.evaluating import work as local
 from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.evaluating.known_results import KnownResults, SentResults
 from treewright.tree.evaluating.remote_worker import SENT, RemoteResult, RemoteTask, start_ref
-from treewright.tree.evaluating.work import Outcome, Request
+from treewright.tree.evaluating.worker import Outcome, Request
+from treewright.tree.evaluating.worker import Worker as EvaluationWorker
 from treewright.tree.records import layout
 from treewright.tree.repository.git import GitError, git, try_git
 
@@ -33,8 +33,11 @@ _MOST_BUNDLES = 64
 
 
 class Packer:
-    """Requests as bytes, with the history that each is started from, less what a named git remote
-    has; that is made once a branch. `keep` may put it where all workers find it."""
+    """Packs requests with the git history that they start from.
+
+    The history is packed once for each branch, without the commits of a named git remote. `keep`
+    may store it where all workers find it.
+    """
 
     def __init__(
         self,
@@ -51,12 +54,12 @@ class Packer:
         self._remote_url = remote_url
         self._cancel_event = cancel_event
         self._keep = keep
-        known = work.known if isinstance(work, local.Worker) else None
+        known = work.known if isinstance(work, EvaluationWorker) else None
         self.known = known if isinstance(known, KnownResults) else None
         self._bundles: dict[str, Any] = {}
 
     def pack(self, request: Request) -> tuple[bytes, Any]:
-        """The task, and its bundle as `keep` left it."""
+        """Return the task as bytes, and its bundle as returned by `keep`."""
         task = RemoteTask(
             request=request,
             dry_run=self._dry_run,
@@ -97,7 +100,7 @@ def received(
     worker: Worker | None,
     fence: Fence,
 ) -> Done[Request, Outcome]:
-    """What a worker sent, as the completion of the same work here."""
+    """Return a worker's reply as the completion of a request on this machine."""
     if data is None:
         return Done(request, None, error, worker)
     try:
@@ -126,8 +129,10 @@ def _pack(request: Request, remote: str | None) -> bytes:
 
 
 def receive(request: Request, result: RemoteResult, fence: Fence) -> Outcome:
-    """Puts what a worker sent where the same work here would have left it. Asks the fence
-    before each write: what is there may be a successor's by now."""
+    """Write a worker's files to where the same work on this machine would have left them.
+
+    The fence is checked before each write: the run may have another owner by now.
+    """
     run_dir = Path(request.run_dir)
     fence.check()
     if isinstance(request, HeldoutRequest):
@@ -162,12 +167,14 @@ def receive(request: Request, result: RemoteResult, fence: Fence) -> Outcome:
 def _keep(run_dir: Path, recorded: Artifact, data: bytes, eval_id: str) -> None:
     kept = artifacts.keep(data, run_dir, Path(recorded.path).name, recorded.source)
     if kept.sha256 != recorded.sha256:
-        raise OSError(f"the results of {eval_id} changed on their way")
+        raise OSError(f"the results of {eval_id} changed in transport")
 
 
 def _unpack(tar: tarfile.TarFile, directory: Path) -> None:
-    """Files and directories with plain names below `directory`, and nothing else. By hand,
-    because the first Pythons 3.11 have no filters in `tarfile`."""
+    """Unpack plain files and directories below `directory`; anything else is an OSError.
+
+    Early versions of Python 3.11 have no filters in `tarfile`.
+    """
     for entry in tar:
         name = PurePosixPath(entry.name)
         if name.is_absolute() or ".." in name.parts or not (entry.isreg() or entry.isdir()):

@@ -1,4 +1,4 @@
-"""Which packages a sweep imports, and whether its Python has them."""
+"""The packages that a sweep imports, tried with the Python that runs it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ for name in sys.argv[1:]:
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """What was imported: package -> the file that needs it; of what failed the error."""
+    """The file that needs each package, and the error of each package that fails to import."""
 
     python: str
     packages: dict[str, str]
@@ -33,10 +33,16 @@ class Imports:
 
 
 def try_imports(repo: Path, command: str) -> Imports | None:
-    """Imports the packages of a command `python [options] script.py`, in a process of that Python.
+    """Import the packages of a command `python [options] script.py` in a process of that Python.
 
-    Modules of the repository are followed and not imported. Returns None for another kind of
-    command. Raises subprocess.TimeoutExpired, or OSError if the Python cannot be started.
+    Modules of the repository are read for their imports, and not imported.
+
+    Returns:
+        The imports, or None for another kind of command.
+
+    Raises:
+        subprocess.TimeoutExpired: The imports take too long.
+        OSError: The Python cannot be started.
     """
     try:
         words = shlex.split(command)
@@ -77,7 +83,7 @@ def try_imports(repo: Path, command: str) -> Imports | None:
 
 
 def _packages(repo: Path, script: Path) -> dict[str, str]:
-    """The packages that a script needs, with the modules beside it and the files that it names."""
+    """Return the packages that a script, its modules and the scripts it names import."""
     found: dict[str, str] = {}
     waiting, seen = [script], {script}
     while waiting:
@@ -108,7 +114,7 @@ def _packages(repo: Path, script: Path) -> dict[str, str]:
 
 
 def _imported(body: list[ast.stmt]) -> Iterator[str]:
-    """Modules that are imported in any case: not in a function, not where an error is caught."""
+    """Yield modules imported at the top level, outside of functions and `try`."""
     for node in body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
