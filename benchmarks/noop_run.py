@@ -22,8 +22,9 @@ from treewright.tree.evaluating.worker import Work
 from treewright.tree.ideas import expansion
 from treewright.tree.ideas.idea_source import Idea, NodeContext, Proposals
 from treewright.tree.records.model import EvalOutcome, Recommendation
-from treewright.tree.run.coordinator import Coordinator, EvalExecutor
+from treewright.tree.run.coordinator import Coordinator
 from treewright.tree.run.creation import Shape
+from treewright.tree.run.loop import EvalExecutor
 from treewright.tree.run.open import RunRequest, open_run
 
 IDEAS_PER_NODE = 100
