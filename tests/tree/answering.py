@@ -1,7 +1,8 @@
-"""A repository with the sweep that `treewright init --sweep-template` writes, filled in.
+"""A repository with the sweep that `treewright init --sweep-template` writes, with its two
+functions filled in.
 
-The code is `guess.py`, which is asked for the double of a number; the nearer the better.
-"""
+The measured code is `guess.py`, which returns a guess at the double of a number; a nearer guess
+scores better."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ path = "ideas"
 
 
 def filled_in() -> str:
-    """The template with its two functions."""
+    """Return the template with its two functions filled in."""
     text = read_template("sweep")
     for name, body in (
         ("answer", "    import guess\n\n    return guess.double(asked['config'])\n"),
@@ -47,7 +48,7 @@ def filled_in() -> str:
 
 
 def make(path: Path, extra: str = "") -> ToyRepository:
-    """`extra` goes to the top of the configuration."""
+    """Create the repository; `extra` is prepended to the configuration."""
     path.mkdir()
     toy = ToyRepository(path)
     toy.git("init", "-q", "-b", "main")
@@ -61,7 +62,7 @@ def make(path: Path, extra: str = "") -> ToyRepository:
 
 
 def swept(toy: ToyRepository, limit: int) -> list[str]:
-    """The lines that the sweep writes if it is run by hand."""
+    """Return the lines that the sweep writes when it is run by hand."""
     results = toy.path / "out.csv"
     subprocess.run(
         [sys.executable, "-I", "treewright_sweep.py"],

@@ -1,4 +1,4 @@
-"""Records for tests of the deciding parts, made in one line each."""
+"""Build records for tests of the decision code, one line per record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COST = MetricConfig(name="cost", direction="minimize")
 
 
 def results(**columns: Sequence[float] | Mapping[int, float]) -> Results:
-    """Sound results: a list is the values of config 0, 1, ..."""
+    """Return sound results: a list holds the values of config 0, 1, ..."""
     values = {
         name: dict(column) if isinstance(column, Mapping) else dict(enumerate(column))
         for name, column in columns.items()
@@ -86,7 +86,7 @@ def evaluation(
 
 
 def manifest(**more) -> Manifest:
-    """A run that has only its root."""
+    """Return the manifest of a run that has only its root."""
     artifact = Artifact("artifacts/root_baseline.csv", "0" * 64, 10, "baseline.csv")
     root = Node(
         node_id="n0000",

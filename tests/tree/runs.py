@@ -1,4 +1,4 @@
-"""Small finished runs, real and dry, and ways to damage them."""
+"""Small finished runs, real and dry, and functions that damage their records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN_ID = "run"
 
 
 def search(repo: Path, **shape: Any) -> Path:
-    """Searches until there is a stop reason; returns the run directory."""
+    """Search until there is a stop reason and return the run directory."""
     request = RunRequest(repo=repo, run_id=RUN_ID, shape=Shape(**shape))
     with open_run(request) as coordinator:
         coordinator.finish()
@@ -29,7 +29,7 @@ def search(repo: Path, **shape: Any) -> Path:
 
 
 def make_target(path: Path) -> ToyRepository:
-    """Ideas that help, hurt, make no difference, cheat and break."""
+    """Create a repository with ideas that help, hurt, change nothing, cheat and break."""
     toy = ToyRepository.create(path)
     cheat = diff_of_line("sweep.sh", "#!/bin/sh", "#!/bin/bash", 1, _SECOND_LINE_OF_SWEEP)
     toy.write("ideas/05_cheat.md", idea("Be |<script> kind & *cheat*", cheat))
@@ -44,7 +44,7 @@ _SECOND_LINE_OF_SWEEP = "start=${TREEWRIGHT_SWEEP_CONFIG_START:-0}"
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run with a repository that is restored, at the same place, before every use."""
+    """A run with a repository that is restored, at the same path, before every use."""
 
     toy: ToyRepository
     backup: Path
@@ -70,17 +70,17 @@ class FinishedRun:
         return store.load(self.run_dir)
 
     def promoted(self) -> str:
-        """The first evaluation that became a node."""
+        """Return the first evaluation that became a node."""
         return self.manifest.nodes["n0001"].artifacts.promoted_from_eval_id or ""
 
     def rewrite_manifest(self, change: Callable[[Manifest], object]) -> None:
-        """Changes manifest.json alone; its checksum is right again."""
+        """Change manifest.json only and correct its checksum."""
         manifest = self.manifest
         change(manifest)
         (self.run_dir / "manifest.json").write_bytes(store.encode(manifest))
 
     def rewrite_history(self, change: Callable[[Manifest], object]) -> None:
-        """A forger's work: manifest and events agree, and every checksum is right."""
+        """Forge the run: manifest and events agree, and every checksum is correct."""
         manifest = self.manifest
         change(manifest)
         events = self.run_dir / "events.jsonl"

@@ -1,4 +1,4 @@
-"""The baseline: made, checked before it is written, stale when the code has moved on."""
+"""The baseline: made, checked before it is written, and stale when the code has changed since."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_baseline_of_older_code_is_called_stale_in_log_and_report(toy, treewri
 
 
 def test_a_stale_baseline_that_the_root_contradicts_is_refused(toy, treewright) -> None:
-    """Every candidate would be better or worse by the effect of the code that changed since."""
+    """With such a baseline every comparison would include the change of the code."""
     toy.write("helper.py", "")
     toy.commit("code that changes no number")
     done = search(toy, treewright)
@@ -52,8 +52,9 @@ def test_a_stale_baseline_that_the_root_contradicts_is_refused(toy, treewright) 
     assert not toy.run_dir("other").exists()
 
 
-def test_a_baseline_may_lie_outside_of_the_repository(toy, treewright, tmp_path) -> None:
-    """Shared by several checkouts. Git was asked for its commit, and answered in its own words."""
+def test_a_baseline_may_lie_outside_the_repository(toy, treewright, tmp_path) -> None:
+    """Several checkouts share such a baseline. Regression: git was asked for its commit and
+    failed."""
     (toy.path / "baseline.csv").rename(tmp_path / "shared.csv")
     config = (toy.path / "treewright.toml").read_text()
     toy.write("treewright.toml", config.replace('"baseline.csv"', f'"{tmp_path}/shared.csv"'))
@@ -64,8 +65,8 @@ def test_a_baseline_may_lie_outside_of_the_repository(toy, treewright, tmp_path)
     assert "changed since" not in done.stderr
 
 
-def test_the_same_code_with_other_numbers_is_warned_of(toy, treewright) -> None:
-    """As where times were measured in another hour; not where they are measured in turns."""
+def test_a_baseline_of_the_same_code_with_other_numbers_gives_a_warning(toy, treewright) -> None:
+    """Times measured at another hour differ; metrics that are measured in turns give no warning."""
     path = toy.path / "baseline.csv"
     rows = path.read_text().splitlines()
     config_id, status, loss, rest = rows[1].split(",", 3)
@@ -80,13 +81,13 @@ def test_the_same_code_with_other_numbers_is_warned_of(toy, treewright) -> None:
 
 
 def kept_log(said: str) -> str:
-    """The last lines of a log, which a message quotes."""
+    """Return the content of the log that a message ends with."""
     assert said.endswith(")"), said
     return Path(said.rpartition("(log: ")[2].removesuffix(")")).read_text()
 
 
-def test_what_the_sweep_said_is_in_the_error(toy, treewright) -> None:
-    """The run that could not start is gone; the log of its sweep is kept."""
+def test_the_error_quotes_the_output_of_the_sweep(toy, treewright) -> None:
+    """The run that could not start is removed; the log of its sweep is kept."""
     sweep = (toy.path / "sweep.sh").read_text()
     spoiling = 'sed -i s/,ok,/,failed,/ "$TREEWRIGHT_RESULTS_CSV"; echo first; echo no gpu'
     toy.write("sweep.sh", f"{sweep}\n{spoiling}\n")
@@ -105,7 +106,9 @@ def test_what_the_sweep_said_is_in_the_error(toy, treewright) -> None:
 
 
 @pytest.mark.parametrize("flags", [(), ("--make-baseline",)])
-def test_a_sweep_that_cannot_import_says_what(toy, treewright, flags: tuple[str, ...]) -> None:
+def test_the_error_names_the_module_that_a_sweep_cannot_import(
+    toy, treewright, flags: tuple[str, ...]
+) -> None:
     toy.write("sweep.sh", "python3 -c 'import no_such_package'\n")
     toy.commit("a sweep without its package")
     if flags:
@@ -125,7 +128,7 @@ def test_a_sweep_that_cannot_import_says_what(toy, treewright, flags: tuple[str,
         ("echo Ran 0 tests in 0.0s", "the test command runs no test on the root commit"),
     ],
 )
-def test_tests_that_do_not_work_are_said_before_anything_is_paid(
+def test_broken_tests_are_reported_before_any_model_call(
     toy, treewright, command: str, why: str, flags: tuple[str, ...]
 ) -> None:
     config = (toy.path / "treewright.toml").read_text()
@@ -141,7 +144,7 @@ def test_tests_that_do_not_work_are_said_before_anything_is_paid(
     assert unseen.returncode == ("Ran 0 tests" not in command), "the first failure looks again"
 
 
-def test_a_broken_baseline_is_made_again_where_that_is_asked_for(toy, treewright) -> None:
+def test_a_broken_baseline_is_remade_on_request(toy, treewright) -> None:
     toy.write("baseline.csv", "")
     toy.commit("an empty baseline")
     done = search(toy, treewright)
@@ -180,7 +183,7 @@ def test_make_baseline_replaces_a_stale_one(toy, treewright) -> None:
 
 
 @pytest.mark.parametrize("path", ["README.md", "ideas/05_more.md", "treewright.toml"])
-def test_prose_ideas_and_configuration_do_not_make_a_baseline_doubtful(
+def test_changed_prose_ideas_and_configuration_do_not_make_a_baseline_stale(
     toy, treewright, path: str
 ) -> None:
     old = (toy.path / path).read_text() if (toy.path / path).exists() else ""
@@ -190,7 +193,7 @@ def test_prose_ideas_and_configuration_do_not_make_a_baseline_doubtful(
     assert manifest(toy)["baseline_doubt"] is None
 
 
-def test_a_made_baseline_that_is_not_sound_is_not_written(toy, treewright) -> None:
+def test_an_unsound_baseline_is_not_written(toy, treewright) -> None:
     without_baseline(toy)
     sweep = (toy.path / "sweep.sh").read_text().replace('"%d,ok,', '"%d,error,')
     toy.write("sweep.sh", sweep)
@@ -202,7 +205,9 @@ def test_a_made_baseline_that_is_not_sound_is_not_written(toy, treewright) -> No
     assert not toy.run_dir("run").exists()
 
 
-def test_a_made_baseline_does_not_make_the_tree_dirty_for_the_next_run(toy, treewright) -> None:
+def test_a_new_baseline_does_not_make_the_repository_dirty_for_the_next_run(
+    toy, treewright
+) -> None:
     without_baseline(toy)
     assert search(toy, treewright, "--make-baseline").returncode == 0
     again = treewright(
@@ -219,7 +224,7 @@ def test_a_made_baseline_does_not_make_the_tree_dirty_for_the_next_run(toy, tree
         ("--sweep-config-limit", "8", "--confirm-configs", "40"),
     ],
 )
-def test_a_run_that_cannot_start_leaves_nothing(toy, treewright, flags: tuple[str, ...]) -> None:
+def test_a_run_that_cannot_start_leaves_no_files(toy, treewright, flags: tuple[str, ...]) -> None:
     sweep = (toy.path / "sweep.sh").read_text()
     toy.write("sweep.sh", sweep.replace("END {", "END { if (stop > 16) stop = 16;"))
     toy.commit("a sweep of sixteen configs")
@@ -230,7 +235,7 @@ def test_a_run_that_cannot_start_leaves_nothing(toy, treewright, flags: tuple[st
     assert toy.git("for-each-ref", "refs/heads/treewright") == ""
 
 
-def test_an_agent_that_is_not_installed_is_said_before_the_run_starts(toy, treewright) -> None:
+def test_a_missing_agent_is_reported_before_the_run_starts(toy, treewright) -> None:
     config = (toy.path / "treewright.toml").read_text()
     agent = '\n[agents.coder]\nbackend = "command"\ncommand = ["no-such-agent"]\n'
     toy.write("treewright.toml", config + agent)
@@ -242,7 +247,7 @@ def test_an_agent_that_is_not_installed_is_said_before_the_run_starts(toy, treew
 
 
 @pytest.mark.parametrize("flags", [(), ("--make-baseline",)])
-def test_a_wrong_name_of_a_metric_is_told_with_the_columns_there_are(
+def test_the_error_for_a_wrong_metric_name_lists_the_columns(
     toy, treewright, flags: tuple[str, ...]
 ) -> None:
     path = toy.path / "treewright.toml"

@@ -1,4 +1,5 @@
-"""The beam: the best candidates that pass, never too many, the same in any order."""
+"""The beam holds the best eligible candidates, never more than its width, in any order of
+arrival."""
 
 from __future__ import annotations
 
@@ -90,32 +91,32 @@ def test_the_order_of_arrival_does_not_matter(evaluations, width, generator) -> 
     assert beam.select(shuffled, width, KnownCode(), None) == expected
 
 
-def test_ties_go_to_the_parents_gain_then_to_the_older() -> None:
+def test_ties_are_broken_by_the_parents_gain_then_by_age() -> None:
     same = [evaluation(3, 0.1, 0.1), evaluation(2, 0.1, 0.1), evaluation(1, 0.1, 0.05)]
     assert [one.eval_id for one in beam.rank(same)] == ["e000002", "e000003", "e000001"]
 
 
-def test_the_older_of_equal_trees_is_the_one_that_counts() -> None:
+def test_the_older_of_two_candidates_with_equal_trees_is_promoted() -> None:
     found = beam.select([evaluation(2, tree="x"), evaluation(1, tree="x")], 2, KnownCode(), None)
     assert found.promoted == ["e000001"]
     assert found.decisions["e000002"].fate == "duplicate_code"
 
 
-def test_the_older_of_equal_results_is_the_one_that_counts() -> None:
+def test_the_older_of_two_candidates_with_equal_results_is_promoted() -> None:
     same = [evaluation(2, results="x"), evaluation(1, results="x")]
     found = beam.select(same, 2, KnownCode(), None)
     assert found.promoted == ["e000001"]
     assert found.decisions["e000002"].fate == "duplicate_results"
 
 
-def test_equal_results_of_one_number_fill_the_beam() -> None:
+def test_candidates_with_the_same_single_number_fill_the_beam() -> None:
     same = [evaluation(2, results="x", rows=1), evaluation(1, results="x", rows=1)]
     assert beam.select(same, 2, KnownCode(), None).promoted == ["e000001", "e000002"]
     narrow = beam.select(same, 1, KnownCode(), None)
     assert narrow.decisions["e000002"].fate == "beyond_beam"
 
 
-def test_equal_results_of_one_number_count_once_where_the_code_is_the_same() -> None:
+def test_the_same_single_number_of_the_same_code_counts_once() -> None:
     same = [evaluation(n, results="x", rows=1, code="formatted") for n in (1, 2)]
     found = beam.select(same, 2, KnownCode(), None)
     assert found.decisions["e000002"].fate == "duplicate_results"
@@ -135,7 +136,7 @@ def test_a_candidate_without_root_score_comes_last() -> None:
 
 
 @given(depths(), st.integers(1, 4), st.randoms(use_true_random=False))
-def test_confirmations_are_asked_for_at_once_and_only_where_needed(
+def test_confirmations_are_requested_together_and_only_where_needed(
     evaluations, width, generator
 ) -> None:
     outcome = {one.eval_id: generator.random() < 0.5 for one in evaluations}

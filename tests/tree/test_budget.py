@@ -1,4 +1,4 @@
-"""The cap on evaluations holds, and nothing is asked for that it would not let be tried."""
+"""The cap on evaluations holds, and no idea is chosen beyond it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import json
 from tests.toy import ToyRepository
 
 
-def test_no_more_ideas_are_chosen_than_the_budget_lets_be_tried(
-    toy: ToyRepository, treewright
-) -> None:
+def test_no_more_ideas_are_chosen_than_the_budget_allows(toy: ToyRepository, treewright) -> None:
     done = treewright(
         "tree", "--tree-run-id", "run", "--ideas-per-node", "2", "--beam-width", "2",
         "--max-total-idea-evals", "3", "--sweep-config-limit", "8", "--until-done",

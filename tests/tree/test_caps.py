@@ -1,4 +1,4 @@
-"""Caps on the cost of models: kept before a call is made, counting evaluations under way."""
+"""Caps on model costs hold before each call, and count the calls under way."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CENT = {"prompt_tokens": 80, "completion_tokens": 20, "cost_usd": 0.01}
 
 
 def paid(toy: ToyRepository, ideas: int = 8, rounds: int = 1) -> None:
-    """Each evaluation costs one cent and a hundred tokens for the planner."""
+    """Make each evaluation cost one cent and a hundred tokens for the planner."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     for number in range(ideas):
@@ -82,8 +82,8 @@ def test_a_cap_holds_and_can_be_raised(toy, kind: str, limit: float, workers: in
     assert len([e for e in final.evaluations.values() if e.status == "completed"]) == 8
 
 
-def test_several_at_once_share_no_less_than_one_needs(toy: ToyRepository) -> None:
-    """The rest is enough for one evaluation: the others do not start at the same time."""
+def test_parallel_evaluations_do_not_start_without_enough_cap_left(toy: ToyRepository) -> None:
+    """The remaining cap covers one evaluation, so the others do not start."""
     paid(toy)
     found = run(toy, None, 3, caps={"cost_usd": {"all": 0.045}}, **SHAPE)
     assert found.stop_reason == "cap_reached"
@@ -94,10 +94,10 @@ def test_several_at_once_share_no_less_than_one_needs(toy: ToyRepository) -> Non
 @pytest.mark.parametrize(
     ("kind", "limit"), [("cost_usd", 0.015), ("tokens", 150), ("tokens planner", 150)]
 )
-def test_before_a_cost_is_known_one_runs_alone(
+def test_the_first_evaluation_runs_alone_until_its_cost_is_known(
     toy: ToyRepository, kind: str, limit: float, policy: str | None
 ) -> None:
-    """The cost of an agent is known when it ends: several at once would break the cap together."""
+    """An agent reports its cost when it ends: several at once could break the cap together."""
     paid(toy)
     kind, _, role = kind.partition(" ")
     shape = {**SHAPE, "max_total_idea_evals": 8}
@@ -107,9 +107,11 @@ def test_before_a_cost_is_known_one_runs_alone(
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_an_agent_may_cost_again_what_one_has_cost(toy: ToyRepository, workers: int) -> None:
-    """Three cost a cent each, the fourth costs three, and so would the fifth: the rest is enough
-    for an average evaluation, but not for the most expensive one, nor for two at once."""
+def test_the_remaining_cap_covers_the_most_expensive_call_so_far(
+    toy: ToyRepository, workers: int
+) -> None:
+    """Three calls cost a cent each, the fourth and fifth three cents: the remaining cap covers an
+    average call but neither one like the most expensive nor two at once."""
     paid(toy)
     costs = [*[CENT] * 3, *[{**CENT, "cost_usd": 0.03}] * 5]
     replies = [
@@ -137,10 +139,11 @@ echo '{"type": "result", "result": "do it", "total_cost_usd": '$cost',
 @pytest.mark.parametrize(
     ("kind", "limit"), [("cost_usd", 0.1), ("cost_usd planner", 0.1), ("tokens", 1000)]
 )
-def test_a_cap_is_exact_where_it_is_said_what_a_call_uses_at_most(
+def test_a_cap_is_exact_when_the_maximum_of_a_call_is_declared(
     toy: ToyRepository, kind: str, limit: float, policy: str | None
 ) -> None:
-    """The first costs next to nothing, and then four at once thirty times as much each."""
+    """The first call costs almost nothing; four later ones, at once, cost thirty times as much
+    each."""
     paid(toy)
     toy.write("agent.sh", AGENT)
     said = 'reads = "claude"\nmax_cost_usd = 0.03\nmax_tokens = 300\n'
@@ -161,10 +164,11 @@ def test_a_cap_is_exact_where_it_is_said_what_a_call_uses_at_most(
     times=st.lists(st.floats(0.01, 4.0), min_size=60, max_size=60),
     ends=st.lists(st.integers(0, 7), min_size=200, max_size=200),
 )
-def test_several_at_once_never_break_a_cap_unless_one_costs_four_times_all_before(
+def test_parallel_calls_keep_a_cap_unless_one_costs_four_times_all_before(
     capacity: int, cap: int, times: list[float], ends: list[int]
 ) -> None:
-    """Agents of unknown cost: only one that ran alone can have exceeded the cap."""
+    """The costs of these agents are unknown in advance: only a call that ran alone may exceed the
+    cap."""
     manifest = making.manifest(caps={"cost_usd": {"all": float(cap)}})
     everybody = frozenset({("cost_usd", "planner"), ("cost_usd", "all")})
     meter = Meter(costs=CallCosts(unknown=everybody))
@@ -191,8 +195,8 @@ def test_several_at_once_never_break_a_cap_unless_one_costs_four_times_all_befor
         assert alone or manifest.spent.cost_usd <= cap * (1 + 1e-9)
 
 
-def test_agents_that_tell_no_cost_do_not_wait_for_one(toy: ToyRepository) -> None:
-    """One that was scored and has told none will tell none: there is nothing to wait for."""
+def test_agents_that_report_no_cost_do_not_run_alone(toy: ToyRepository) -> None:
+    """An agent that was scored without reporting a cost is not expected to report one later."""
     paid(toy)
     toy.write("script.json", json.dumps([{"role": "planner", "text": "do it"}]))
     toy.commit("a planner that tells nothing")
@@ -204,7 +208,7 @@ def test_agents_that_tell_no_cost_do_not_wait_for_one(toy: ToyRepository) -> Non
         meter.allow(found, eval_id, 2)
 
 
-def test_without_a_barrier_too(toy: ToyRepository) -> None:
+def test_a_search_without_a_barrier_keeps_its_caps(toy: ToyRepository) -> None:
     paid(toy)
     shape = {**SHAPE, "max_total_idea_evals": 8}
     found = run(toy, "best-first", caps={"cost_usd": {"all": 0.035}}, **shape)
@@ -214,10 +218,11 @@ def test_without_a_barrier_too(toy: ToyRepository) -> None:
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])
-def test_a_failure_whose_verdict_has_to_wait_keeps_nothing_of_the_caps(
+def test_a_held_failure_reserves_no_part_of_the_caps(
     toy: ToyRepository, policy: str | None
 ) -> None:
-    """It had all that was left, and the next one, by which it is judged, must be able to start."""
+    """The held evaluation had reserved all that was left, and the next one, which shows whether
+    there is an outage, must be able to start."""
     paid(toy, ideas=1)
     planner = '[agents.planner]\nbackend = "command"\ncommand = ["false"]\n'
     toy.write("treewright.toml", f"{CONFIG}\n{planner}")
@@ -226,8 +231,9 @@ def test_a_failure_whose_verdict_has_to_wait_keeps_nothing_of_the_caps(
         run(toy, policy, caps={"cost_usd": {"all": 0.05}}, max_total_idea_evals=8, **SHAPE)
 
 
-def test_what_is_declared_of_one_role_says_nothing_of_another() -> None:
-    """The planner's cost is unknown, so one runs at a time, though the coder's limit is known."""
+def test_a_declared_maximum_of_one_role_does_not_cover_another() -> None:
+    """The planner's cost is unknown, so evaluations run one at a time although the coder's maximum
+    is known."""
     unknown = frozenset({("cost_usd", "planner"), ("cost_usd", "all")})
     most = {("cost_usd", "coder"): 0.1, ("cost_usd", "all"): 0.1}
     meter = Meter(costs=CallCosts(unknown, most))
@@ -240,7 +246,7 @@ def test_what_is_declared_of_one_role_says_nothing_of_another() -> None:
     assert meter.control_state(manifest) == "wait"
 
 
-def test_a_cap_below_what_a_call_may_use_says_so() -> None:
+def test_a_cap_below_the_maximum_of_a_call_ends_the_run_with_a_reason() -> None:
     meter = Meter(
         costs=CallCosts(largest={("cost_usd", "planner"): 0.03, ("cost_usd", "all"): 0.03})
     )
@@ -251,7 +257,7 @@ def test_a_cap_below_what_a_call_may_use_says_so() -> None:
     )
 
 
-def test_what_was_spent_is_told_by_cap() -> None:
+def test_spending_is_reported_by_cap() -> None:
     outcome = EvalOutcome(usage=Usage(8, 2, 0.03), roles={"coder": Usage(8, 2, 0.02)})
     limits: caps.Caps = {
         "cost_usd": {"all": 1.0, "coder": 1.0, "planner": 1.0},
@@ -263,14 +269,14 @@ def test_what_was_spent_is_told_by_cap() -> None:
     }
 
 
-def test_the_hours_of_a_call_end_the_call_and_not_the_run(toy: ToyRepository) -> None:
+def test_max_hours_ends_the_invocation_but_not_the_run(toy: ToyRepository) -> None:
     found = run(toy, max_hours=1e-9, **SHAPE)
     assert found.stop_reason is None
     assert not any(e.status == "completed" for e in found.evaluations.values())
     assert run(toy).stop_reason is not None
 
 
-def test_the_allowances_of_what_is_under_way_are_counted() -> None:
+def test_an_allowance_counts_the_usage_of_its_role() -> None:
     allowance = Allowance({"cost_usd": {"all": 0.05, "coder": 0.02}})
     call = Usage(10, 10, 0.015)
     assert allowance.refusal({}, "coder", call) is None
@@ -281,7 +287,7 @@ def test_the_allowances_of_what_is_under_way_are_counted() -> None:
     assert allowance.refusal({"coder": Usage(1, 1, 0.04)}, "planner", call) is not None
 
 
-def test_what_is_no_cap_is_refused() -> None:
+def test_an_invalid_cap_is_refused() -> None:
     assert caps.parse({"tokens": ["1e6", "coder=5"], "cost_usd": []}) == {
         "tokens": {"all": 1e6, "coder": 5.0}
     }

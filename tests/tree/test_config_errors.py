@@ -1,4 +1,4 @@
-"""A wrong configuration: the path of the key, the problem, and the likely intention."""
+"""Errors of a configuration: the path of the key, the problem, and the likely intention."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def said(tmp_path: Path, **changes) -> str:
         ({"seed": 1.5}, "`seed`: "),
     ],
 )
-def test_the_key_and_what_is_wrong_with_it(tmp_path: Path, changes, words: str) -> None:
+def test_the_error_names_the_key_and_the_problem(tmp_path: Path, changes, words: str) -> None:
     assert said(tmp_path, **changes).startswith(words)
 
 
@@ -142,7 +142,7 @@ def toml(tmp_path: Path, text: str) -> config.Config:
     return config.load(path)
 
 
-def test_toml_and_json_are_the_same(tmp_path: Path) -> None:
+def test_toml_and_json_give_the_same_error(tmp_path: Path) -> None:
     found = toml(tmp_path, CONFIG)
     assert found.primary.name == "loss"
     assert found.protected_paths == ["sweep.sh", "tests.sh"]
@@ -151,14 +151,14 @@ def test_toml_and_json_are_the_same(tmp_path: Path) -> None:
     assert config.load(path).sweep.command == "sh sweep.sh"
 
 
-def test_unknown_keys_of_toml_have_their_path_too(tmp_path: Path) -> None:
+def test_the_error_for_an_unknown_toml_key_has_its_path(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"unknown key `sweep\.comand`; did you mean `command`"):
         toml(tmp_path, CONFIG.replace("command = ", "comand = ", 1))
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
 @pytest.mark.parametrize("key", ["tolerance", "weight"])
-def test_numbers_that_are_none_are_refused(tmp_path: Path, key: str, value: str) -> None:
+def test_nan_and_infinity_are_refused(tmp_path: Path, key: str, value: str) -> None:
     text = CONFIG.replace("primary = true", f"primary = true\n{key} = {value}")
     with pytest.raises(UsageError, match=rf"metrics\[0\]\.{key}"):
         toml(tmp_path, text)
@@ -188,7 +188,7 @@ def test_numbers_that_are_none_are_refused(tmp_path: Path, key: str, value: str)
 def test_a_number_that_a_record_cannot_hold_is_refused(
     tmp_path: Path, changes, key: str, value: float
 ) -> None:
-    """JSON has no infinity: a run with one would be recorded, and never read again."""
+    """JSON has no infinity: the record of such a run could not be read again."""
     path = tmp_path / "treewright.toml"
     path.write_text(as_toml(with_number(SOUND | changes, value)))
     with pytest.raises(UsageError) as caught:
@@ -197,7 +197,7 @@ def test_a_number_that_a_record_cannot_hold_is_refused(
 
 
 def with_number(value: object, number: float) -> object:
-    """The same with this number for every 0."""
+    """Return a copy with this number in place of every 0."""
     if isinstance(value, dict):
         return {name: with_number(each, number) for name, each in value.items()}
     if isinstance(value, list):
@@ -206,7 +206,7 @@ def with_number(value: object, number: float) -> object:
 
 
 def as_toml(value: object) -> str:
-    """Tables inline; whole documents by key."""
+    """Return a value as TOML: tables inline, whole documents by key."""
     if isinstance(value, dict):
         return "\n".join(f"{name} = {_inline(each)}" for name, each in value.items())
     raise TypeError
@@ -221,12 +221,12 @@ def _inline(value: object) -> str:
 
 
 @pytest.mark.parametrize("text", ["a = ", "\0", "[[metrics]]\n[metrics]\n"])
-def test_what_is_not_toml(tmp_path: Path, text: str) -> None:
+def test_invalid_toml_is_an_error(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match="not valid toml"):
         toml(tmp_path, text)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no configuration at .*treewright init"):
         config.load(tmp_path / "none.toml")
     with pytest.raises(UsageError, match="cannot read"):

@@ -1,4 +1,4 @@
-"""What agents are told about the node that they start from."""
+"""The context that agents receive about the node that they start from."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEASURED = {
 }
 
 
-def test_ideas_and_measurements_are_told_also_where_a_mean_is_missing(
+def test_the_context_has_ideas_and_measurements_when_a_mean_is_missing(
     tmp_path: Path, monkeypatch
 ) -> None:
     (tmp_path / "idea.md").write_text("# Lower the rate\n")
@@ -52,8 +52,8 @@ def test_ideas_and_measurements_are_told_also_where_a_mean_is_missing(
     assert "- loss (minimize): 2 -> ?, unknown" in told
 
 
-def test_models_are_told_what_the_evaluation_returned(tmp_path: Path) -> None:
-    """Further columns of the results, and the end of the sweep's output."""
+def test_the_context_has_the_output_of_the_evaluation(tmp_path: Path) -> None:
+    """The context has further columns of the results and the end of the sweep's output."""
     toy = ToyRepository.create(tmp_path / "repo")
     sweep = (toy.path / "sweep.sh").read_text()
     columns = r"sed -i '1s/$/,hits,note/; 2,$s/$/,7,too slow/' "

@@ -1,4 +1,4 @@
-"""The deciding files are out of reach of candidates: baselines, ideas, old results."""
+"""Candidates cannot reach the files that decide about them: baselines, ideas and old results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORSE_BASELINE = (
 
 
 def sweeping_the_code(toy: ToyRepository, name: str = "x.sh") -> None:
-    """The sweep runs a file that a candidate may add, as real sweeps import the code."""
+    """Make the sweep run a file that a candidate may add, as real sweeps import the code."""
     toy.write("sweep.sh", f"[ ! -f {name} ] || . ./{name}\n" + (toy.path / "sweep.sh").read_text())
 
 
@@ -59,8 +59,9 @@ def assert_measured_as_it_is(manifest: Manifest, eval_id: str, gain: float, beca
     assert fate(manifest, eval_id) == became
 
 
-def assert_nobody_else_was_touched(toy: ToyRepository, manifest: Manifest) -> None:
-    """Honest candidates are judged as if they had been alone, and the baseline is unchanged."""
+def assert_other_candidates_unaffected(toy: ToyRepository, manifest: Manifest) -> None:
+    """Assert that the other candidates are judged as in a run without the cheat, with the original
+    baseline."""
     assert_measured_as_it_is(manifest, "e000002", 1.0, "promoted")
     assert_measured_as_it_is(manifest, "e000003", -0.5, "gate_failed")
     kept = toy.run_dir("run") / "artifacts" / "root_baseline.csv"
@@ -71,7 +72,7 @@ def assert_nobody_else_was_touched(toy: ToyRepository, manifest: Manifest) -> No
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_a_candidate_that_rewrites_the_baseline_is_refused_and_poisons_nothing(
+def test_a_candidate_that_rewrites_the_baseline_is_refused_alone(
     toy: ToyRepository, workers: int
 ) -> None:
     sweeping_the_code(toy)
@@ -84,7 +85,7 @@ def test_a_candidate_that_rewrites_the_baseline_is_refused_and_poisons_nothing(
             pass
     manifest = store.load(toy.run_dir("run"))
     cheated = manifest.evaluations["e000001"]
-    # With several at once another one may notice first, and is tried again: see below.
+    # With several workers another evaluation may find the change and is retried: see below.
     if workers == 1 or cheated.error is not None:
         assert cheated.error is not None
         assert cheated.error.code == "deciding_file_changed"
@@ -92,14 +93,15 @@ def test_a_candidate_that_rewrites_the_baseline_is_refused_and_poisons_nothing(
         assert fate(manifest, "e000001") == "evaluation_failed"
     else:
         assert_measured_as_it_is(manifest, "e000001", 0.0, "gate_failed")
-    assert_nobody_else_was_touched(toy, manifest)
+    assert_other_candidates_unaffected(toy, manifest)
 
 
-def test_a_cheat_that_another_notices_first_is_measured_by_the_true_baseline(
+def test_a_cheat_that_another_evaluation_finds_is_measured_by_the_original_baseline(
     toy: ToyRepository,
 ) -> None:
-    """The other candidates wait until the baseline is rewritten, and the cheat until one of them
-    has noticed it and was requeued: the cause is unknown, and no candidate gains by it."""
+    """The other evaluations are held until the baseline is rewritten, and the cheat until one of
+    them has found the change and was requeued: the change cannot be attributed, and no candidate
+    gains by it."""
     wait = "until {}; do sleep 0.02; done"
     noticed = wait.format("grep -q deciding_file_changed ../../events.jsonl")
     three_ideas(toy, cheat(f"{WORSE_BASELINE}; touch ../../cheated; {noticed}"))
@@ -121,10 +123,10 @@ def test_a_cheat_that_another_notices_first_is_measured_by_the_true_baseline(
     assert sent_back
     assert sent_back <= {"e000002", "e000003"}
     assert_measured_as_it_is(manifest, "e000001", 0.0, "gate_failed")
-    assert_nobody_else_was_touched(toy, manifest)
+    assert_other_candidates_unaffected(toy, manifest)
 
 
-def test_a_baseline_changed_while_nobody_looked_is_put_back_from_the_repository(
+def test_a_baseline_changed_between_invocations_is_restored_from_the_repository(
     toy: ToyRepository,
 ) -> None:
     with open_run(RunRequest(toy.path, "run", shape=Shape(**SHAPE))) as coordinator:
@@ -144,7 +146,7 @@ def test_a_baseline_changed_while_nobody_looked_is_put_back_from_the_repository(
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_without_a_copy_a_changed_baseline_is_one_line(toy: ToyRepository) -> None:
+def test_a_changed_baseline_without_a_copy_is_a_one_line_error(toy: ToyRepository) -> None:
     with open_run(RunRequest(toy.path, "run", shape=Shape(**SHAPE))) as coordinator:
         coordinator.advance()
     baseline = toy.run_dir("run") / "artifacts" / "root_baseline.csv"
@@ -162,15 +164,13 @@ def test_without_a_copy_a_changed_baseline_is_one_line(toy: ToyRepository) -> No
     assert "\n" not in str(raised.value)
 
 
-def test_kept_files_are_read_only(toy: ToyRepository) -> None:
+def test_decision_files_are_read_only(toy: ToyRepository) -> None:
     run_dir = search(toy.path, **SHAPE)
     modes = {path.stat().st_mode & 0o222 for path in (run_dir / "artifacts").iterdir()}
     assert modes == {0}
 
 
-def test_code_that_rewrites_the_ideas_after_it_changes_nothing(
-    toy: ToyRepository, tmp_path: Path
-) -> None:
+def test_code_that_rewrites_later_ideas_has_no_effect(toy: ToyRepository, tmp_path: Path) -> None:
     sweeping_the_code(toy)
     three_ideas(toy, cheat("for f in ../../node_ideas/n0000/*.md; do echo nothing > $f; done"))
     with open_run(RunRequest(toy.path, "run", shape=Shape(**SHAPE))) as coordinator:
@@ -197,8 +197,8 @@ def test_a_cheat_in_the_held_out_sweep_is_not_confirmed(toy: ToyRepository, tree
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_the_same_tree_with_and_without_a_cheat_beside_it(toy: ToyRepository) -> None:
-    """The data given to an honest candidate does not depend on the other candidates."""
+def test_a_cheat_does_not_change_the_decisions_about_other_candidates(toy: ToyRepository) -> None:
+    """The context of an honest candidate does not depend on the other candidates."""
     sweeping_the_code(toy)
     three_ideas(toy, cheat(WORSE_BASELINE))
     cheated = decisions(search(toy.path, **SHAPE))

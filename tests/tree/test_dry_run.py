@@ -1,4 +1,4 @@
-"""A dry run asks no model, runs no program, and is the same everywhere."""
+"""A dry run calls no model, runs no program, and gives the same result everywhere."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def target(path: Path, ran: Path) -> ToyRepository:
     return toy
 
 
-def test_a_dry_run_announces_the_evaluations_that_the_guide_gives(toy: ToyRepository) -> None:
+def test_a_dry_run_announces_the_evaluations_that_the_guide_lists(toy: ToyRepository) -> None:
     shape = ["--beam-width", "1", "--ideas-per-node", "3", "--max-depth", "2"]
     done = CliRunner().invoke(
         cli, ["tree", "--repo", str(toy.path), "--sweep-config-limit", "8", "--dry-run", *shape]
@@ -47,7 +47,7 @@ def test_a_dry_run_announces_the_evaluations_that_the_guide_gives(toy: ToyReposi
     assert "at most 6 evaluations" in done.stderr
 
 
-def test_no_model_no_generator_no_sweep(tmp_path: Path) -> None:
+def test_a_dry_run_starts_no_model_generator_or_sweep(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     toy = target(tmp_path / "one", ran)
     run_dir = search(toy.path, **SHAPE, dry_run=True)

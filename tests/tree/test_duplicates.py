@@ -61,7 +61,7 @@ def test_equal_results_over_many_configs_count_once(toy: ToyRepository, policy: 
 
 
 def one_number(toy: ToyRepository) -> None:
-    """A Python program with one measured number."""
+    """Create a repository with a Python program that is measured by one number."""
     toy.write("program.py", "left = 1.0\n# keep\nright = 1.0\n# keep\n")
     toy.write(
         "sweep.sh",
@@ -101,7 +101,7 @@ def test_equal_scores_of_code_that_is_the_same_after_formatting_count_once(
     assert fates(manifest) == ["promoted", "duplicate_results"]
 
 
-def test_a_tie_that_found_the_beam_full_is_not_among_ideas_not_to_repeat(
+def test_a_tie_beyond_the_beam_is_not_listed_as_an_idea_to_avoid(
     toy: ToyRepository,
 ) -> None:
     one_number(toy)
@@ -118,7 +118,7 @@ def test_a_tie_that_found_the_beam_full_is_not_among_ideas_not_to_repeat(
     assert outcomes.beyond_beam() == {manifest.nodes["n0000"].ideas[1].key}
 
 
-def test_what_counts_as_the_same_code(toy: ToyRepository) -> None:
+def test_code_that_differs_only_in_form_is_the_same(toy: ToyRepository) -> None:
     root = toy.commit("root")
     versions = []
     for text in ("x = {'a': 1}\n", 'x = {\n    "a": 1,\n}  # one\n', "x = {'a': 2}\n", "x = {\n"):
@@ -133,7 +133,7 @@ def test_what_counts_as_the_same_code(toy: ToyRepository) -> None:
     assert code_digests(toy.path, root, [root])[0] not in (first, other, broken, text)
 
 
-def test_a_file_that_python_cannot_read_counts_byte_for_byte() -> None:
+def test_a_file_that_python_cannot_parse_is_compared_byte_for_byte() -> None:
     deep = b"x = " + b"(" * 5000 + b")" * 5000
     assert python_key(deep) != python_key(deep + b"\n")
     assert python_key(b"x = 1") == python_key(b"x  =  1\n\n")

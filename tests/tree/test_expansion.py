@@ -1,4 +1,4 @@
-"""Choosing ideas: ideas that count as tried before, and the records about them."""
+"""Choosing ideas: which ideas count as tried before, and the records of the choice."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Tree:
         )  # fmt: skip
 
     def expand(self, node_id: str, depth: int) -> list[str]:
-        """Expands a node and records it; the titles of the chosen ideas."""
+        """Expand a node, record it, and return the titles of the chosen ideas."""
         expander = Expander(self.toy.path, self.run_dir, self.config)
         event = expander.expand(self.manifest, node_id, depth, self.manifest.ideas_per_node)
         state.apply(self.manifest, event)
         return [idea_text.title((self.run_dir / idea.path).read_text())[-1] for idea in event.ideas]
 
     def repeats(self) -> dict[str, list[str]]:
-        """What validation says about ideas that were tried before, by node."""
+        """Return the findings about ideas that were tried before, by node."""
         for number, node in enumerate(self.manifest.nodes.values()):
             node.artifacts.promoted_from_eval_id = f"e{number:06d}"
             self.manifest.evaluations[f"e{number:06d}"] = evaluation(number)
@@ -78,7 +78,7 @@ def toy_with_ideas(toy: ToyRepository) -> ToyRepository:
 @pytest.fixture
 def grow(toy_with_ideas: ToyRepository, tmp_path: Path):
     def make(scope: str, per_node: int = 2) -> Tree:
-        """A root with two children."""
+        """Return a tree with a root and two children."""
         run = tmp_path / scope
         run.mkdir()
         tree = Tree(toy_with_ideas, run, dedupe_scope=scope, ideas_per_node=per_node)
@@ -97,7 +97,7 @@ def grow(toy_with_ideas: ToyRepository, tmp_path: Path):
         ("none", ["a", "b"], ["a", "b"], []),
     ],
 )
-def test_what_counts_as_tried(grow, scope, first, second, skipped) -> None:
+def test_the_scope_decides_which_ideas_count_as_tried(grow, scope, first, second, skipped) -> None:
     tree = grow(scope)
     assert tree.expand("n0000", 1) == ["a", "b"]
     assert tree.expand("n0001", 2) == first
@@ -108,8 +108,9 @@ def test_what_counts_as_tried(grow, scope, first, second, skipped) -> None:
 @pytest.mark.parametrize(
     ("scope", "repeated"), [("global", ["n0002"]), ("node_plus_ancestors", []), ("none", [])]
 )
-def test_validation_knows_the_scope(grow, scope, repeated) -> None:
-    """Siblings try the same: wrong where the scope is the whole run, and there for the younger."""
+def test_validation_respects_the_dedupe_scope(grow, scope, repeated) -> None:
+    """Two siblings try the same idea: a finding for the younger one where the scope is the whole
+    run."""
     tree = grow("node_plus_ancestors")
     for node_id, depth in (("n0000", 1), ("n0001", 2), ("n0002", 2)):
         tree.expand(node_id, depth)
@@ -118,7 +119,7 @@ def test_validation_knows_the_scope(grow, scope, repeated) -> None:
     assert list(tree.repeats()) == repeated
 
 
-def test_what_the_widest_scope_chooses_is_valid(grow) -> None:
+def test_choices_of_the_widest_scope_are_valid(grow) -> None:
     tree = grow("global")
     for node_id, depth in (("n0000", 1), ("n0001", 2), ("n0002", 2)):
         tree.expand(node_id, depth)
@@ -126,7 +127,7 @@ def test_what_the_widest_scope_chooses_is_valid(grow) -> None:
 
 
 def test_the_depth_in_prompts_is_that_of_the_manifest(grow) -> None:
-    """A generator returns the context of its node, as JSON and as prose."""
+    """The generator returns the context of its node, as JSON and as prose."""
     tree = grow("none")
     tree.manifest.dry_run = False
     tell = (
@@ -181,7 +182,7 @@ def test_a_node_records_its_ideas_and_the_context_they_were_chosen_in(grow) -> N
         assert record.sha256 == hashlib.sha256(data).hexdigest()
 
 
-def test_a_node_expanded_again_goes_on_where_it_stopped(grow) -> None:
+def test_a_second_expansion_continues_where_the_first_stopped(grow) -> None:
     tree = grow("node_plus_ancestors")
     assert tree.expand("n0000", 1) == ["a", "b"]
     assert tree.expand("n0000", 2) == ["c", "d"]

@@ -1,4 +1,4 @@
-"""A run that goes on under other settings: its decisions stay, and it validates."""
+"""A run that continues under other settings keeps its decisions and validates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRY: dict[str, Any] = {"sweep_config_limit": 6, "dry_run": True, "dedupe_scope":
 
 
 def go_on(repo: Path, policy: str | None = None, **shape: Any) -> Manifest:
-    """Starts or extends the run, searches to its end, and validates it."""
+    """Start or extend the run, search to its end, and validate it."""
     request = RunRequest(
         repo,
         "run",
@@ -42,7 +42,7 @@ def decided(manifest: Manifest) -> dict[str, Any]:
     return {e.eval_id: e.decision for e in manifest.evaluations.values()}
 
 
-def test_a_finished_run_goes_deeper_wider_and_longer(toy: ToyRepository) -> None:
+def test_a_finished_run_can_be_extended_in_depth_width_and_budget(toy: ToyRepository) -> None:
     shape = {"ideas_per_node": 2, "max_total_idea_evals": 9, "stop_on_empty_frontier": False}
     first = go_on(toy.path, max_depth=1, **shape, **DRY)
     assert first.stop_reason == "max_depth_reached"
@@ -69,14 +69,14 @@ def test_a_finished_run_goes_deeper_wider_and_longer(toy: ToyRepository) -> None
     assert "@" in changes[0]["command"]["by"]
 
 
-def test_the_same_flags_again_change_nothing(toy: ToyRepository) -> None:
+def test_repeating_the_same_flags_has_no_effect(toy: ToyRepository) -> None:
     shape: dict[str, Any] = {"ideas_per_node": 2, "max_depth": 1}
     go_on(toy.path, **shape, **DRY)
     go_on(toy.path, **shape)
     assert not [event for event in events(toy.run_dir("run")) if event["type"] == "steered"]
 
 
-def test_without_extend_another_value_is_refused_and_extend_named(toy: ToyRepository) -> None:
+def test_another_value_without_extend_is_refused_with_a_hint(toy: ToyRepository) -> None:
     go_on(toy.path, ideas_per_node=2, max_depth=1, **DRY)
     request = RunRequest(toy.path, "run", shape=Shape(max_depth=2))
     with pytest.raises(UsageError, match="give --extend to change it"), open_run(request):
@@ -91,7 +91,7 @@ def test_without_extend_another_value_is_refused_and_extend_named(toy: ToyReposi
 
 
 def _hopeless(toy: ToyRepository, ideas: int) -> None:
-    """Ideas; only the last one helps."""
+    """Write ideas that hurt, except the last one, which helps."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     for number in range(ideas - 1):
@@ -111,7 +111,7 @@ def test_an_unlucky_depth_does_not_end_a_patient_run(toy: ToyRepository) -> None
     assert found.stop_reason == "max_depth_reached"
 
 
-def test_new_ideas_are_looked_for_again(toy: ToyRepository) -> None:
+def test_an_extended_run_asks_for_new_ideas(toy: ToyRepository) -> None:
     _hopeless(toy, 1)
     found = go_on(toy.path, ideas_per_node=2, max_depth=4, sweep_config_limit=8)
     assert (found.stop_reason, found.current_depth) == ("no_new_ideas", 1)
@@ -122,8 +122,8 @@ def test_new_ideas_are_looked_for_again(toy: ToyRepository) -> None:
 
 
 def test_the_best_stays_in_the_beam(toy: ToyRepository) -> None:
-    """Its own children are worse, another's child better than its parent: that one is promoted,
-    and the best is tried on again."""
+    """The best node's children are worse than it, and another node's child improves on its parent:
+    that child is promoted, and the best node is expanded again."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     toy.write("ideas/00.md", set_parameter("A", 9.0))
@@ -144,14 +144,14 @@ def test_the_best_stays_in_the_beam(toy: ToyRepository) -> None:
 
 @pytest.mark.parametrize(("policy", "given", "kept"), [(None, {}, 0), (None, {"elites": 1}, 1),
                                                         ("best-first", {}, UNSET)])  # fmt: skip
-def test_a_new_beam_keeps_the_best_only_if_it_is_told_to(
+def test_a_new_beam_keeps_the_best_only_with_the_setting(
     toy: ToyRepository, policy: str | None, given: dict[str, Any], kept: object
 ) -> None:
     found = go_on(toy.path, policy, **DRY, max_depth=1, max_total_idea_evals=2, **given)
     assert found.elites == kept
 
 
-def test_a_node_without_ideas_gives_its_place_to_the_next_best(toy: ToyRepository) -> None:
+def test_a_node_without_ideas_is_replaced_by_the_next_best(toy: ToyRepository) -> None:
     found = go_on(
         toy.path, ideas_per_node=5, max_depth=8, patience=4, elites=1, sweep_config_limit=8
     )
@@ -162,7 +162,9 @@ def test_a_node_without_ideas_gives_its_place_to_the_next_best(toy: ToyRepositor
 
 
 @pytest.mark.parametrize("policy", ["best-first", "ab-mcts"])
-def test_without_a_barrier_a_run_goes_deeper_and_longer(toy: ToyRepository, policy: str) -> None:
+def test_a_run_without_a_barrier_can_be_extended_in_depth_and_budget(
+    toy: ToyRepository, policy: str
+) -> None:
     first = go_on(toy.path, policy, ideas_per_node=2, max_depth=1, max_total_idea_evals=4, **DRY)
     kept = decided(first)
     second = go_on(toy.path, max_depth=3, max_total_idea_evals=12)
@@ -175,7 +177,7 @@ def test_without_a_barrier_a_run_goes_deeper_and_longer(toy: ToyRepository, poli
         go_on(toy.path, beam_width=2)
 
 
-def test_without_a_barrier_new_ideas_are_looked_for_again(toy: ToyRepository) -> None:
+def test_an_extended_run_without_a_barrier_asks_for_new_ideas(toy: ToyRepository) -> None:
     _hopeless(toy, 1)
     shape = {"ideas_per_node": 2, "max_depth": 3, "sweep_config_limit": 8}
     found = go_on(toy.path, "best-first", max_total_idea_evals=9, **shape)

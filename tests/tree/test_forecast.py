@@ -1,4 +1,4 @@
-"""The forecast for the rest of a run, from evaluations that have ended."""
+"""The forecast of the rest of a run, from the evaluations that have ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from treewright.tree.records.model import Manifest
 
 
 def measured(seconds: list[int], *, tokens: int = 100, cost: float = 0.01, **more) -> Manifest:
-    """A run of eight ideas; `ended` of them have ended, each after its time."""
+    """Return a run of eight ideas in which one evaluation has ended for each of the given times."""
     settings = {"ideas_per_node": 8, "max_depth": 1, "tree_run_id": "run", "dry_run": False}
     found = manifest(**(settings | more))
     for number, took in enumerate(seconds, start=1):
@@ -28,7 +28,7 @@ def measured(seconds: list[int], *, tokens: int = 100, cost: float = 0.01, **mor
     return found
 
 
-def test_what_never_varies_has_a_range_without_width() -> None:
+def test_constant_times_have_a_range_without_width() -> None:
     found = forecast.forecast(measured([60, 60, 60]), 1)
     assert found is not None
     assert found.evaluations == (0, 5), "none is queued, five may come"
@@ -51,7 +51,7 @@ def test_the_range_is_a_prediction_interval() -> None:
     assert two.hours[1] == pytest.approx(found.hours[1] / 2), "two at once"
 
 
-def test_what_is_queued_is_certain() -> None:
+def test_queued_evaluations_are_certain() -> None:
     run = measured([60, 120, 60])
     waiting = evaluation(4)
     waiting.status = "pending"
@@ -62,7 +62,7 @@ def test_what_is_queued_is_certain() -> None:
     assert 0 <= found.hours[0] < found.hours[1]
 
 
-def test_what_a_decided_depth_could_have_had_does_not_come() -> None:
+def test_a_decided_depth_gets_no_further_evaluations() -> None:
     """Depth 1 found three ideas of eight; the last depth has two nodes at most, with eight each."""
     run = measured([60, 60, 60], max_depth=2, beam_width=1, elites=1, current_depth=1)
     found = forecast.forecast(run, 1)
@@ -70,8 +70,8 @@ def test_what_a_decided_depth_could_have_had_does_not_come() -> None:
     assert found.evaluations == (0, 16)
 
 
-def test_before_there_are_two_an_earlier_run_is_asked(tmp_path: Path) -> None:
-    """The newest real one that has something to tell."""
+def test_the_forecast_uses_an_earlier_run_until_two_evaluations_have_ended(tmp_path: Path) -> None:
+    """The newest real run with enough evaluations is used."""
     earlier = {
         "old": measured([600, 600], created_at="2026-01-01T00:00:00Z"),
         "newest": measured([60, 60, 60], tree_run_id="newest", created_at="2026-01-03T00:00:00Z"),
@@ -96,7 +96,7 @@ def test_before_there_are_two_an_earlier_run_is_asked(tmp_path: Path) -> None:
     assert "from 3 of run newest" in forecast.describe(found)
 
 
-def test_a_run_that_is_over_and_a_price_that_is_unknown() -> None:
+def test_a_finished_run_has_no_forecast_and_an_unknown_price_no_cost() -> None:
     assert forecast.forecast(measured([60, 60], stop_reason="stopped"), 1) is None
     run = measured([60, 60])
     for one in run.evaluations.values():
@@ -108,7 +108,7 @@ def test_a_run_that_is_over_and_a_price_that_is_unknown() -> None:
     assert "cost unknown" in forecast.describe(unknown)
 
 
-def test_the_line_says_what_can_be_said_and_no_more() -> None:
+def test_the_line_leaves_out_unknown_parts() -> None:
     paid = forecast.forecast(measured([60, 60, 60]), 1)
     assert paid is not None
     assert forecast.describe(paid) == (

@@ -1,4 +1,5 @@
-"""Ideas for several nodes at the same time: really so, and the same run as one after the other."""
+"""Ideas for several nodes are generated concurrently, with the same result as one after the
+other."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def beam(toy: ToyRepository, run_id: str, workers: int, **shape) -> Manifest:
 
 
 class Sources:
-    """Counts how many are asked at the same time; each waits for `company` others to be."""
+    """Idea sources that count concurrent calls; each call waits until `company` others are
+    running."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, company: int = 1) -> None:
         self.most = 0
@@ -74,7 +76,7 @@ class Sources:
         monkeypatch.setattr(DirectorySource, "propose", propose)
 
 
-def test_the_nodes_of_a_beam_are_expanded_side_by_side(
+def test_the_nodes_of_a_beam_are_expanded_concurrently(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = beam(toy, "beam-1", 1)
@@ -91,7 +93,7 @@ def test_the_nodes_of_a_beam_are_expanded_side_by_side(
     [{"dedupe_scope": "global"}, {"caps": {"tokens": {"all": 1e9}}}],
     ids=["global", "caps"],
 )
-def test_what_depends_on_the_ideas_before_waits_for_them(
+def test_a_source_that_depends_on_earlier_ideas_waits_for_them(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, shape: dict
 ) -> None:
     name = "-".join(shape)
@@ -102,14 +104,14 @@ def test_what_depends_on_the_ideas_before_waits_for_them(
     assert as_bytes(toy.run_dir(f"{name}-3")) == as_bytes(toy.run_dir(f"{name}-1"))
 
 
-def test_a_budget_that_ends_within_a_depth_is_shared_as_before(toy: ToyRepository) -> None:
+def test_a_budget_that_ends_within_a_depth_is_shared_in_order(toy: ToyRepository) -> None:
     for workers in (1, 3):
         found = beam(toy, f"budget-{workers}", workers, max_total_idea_evals=12)
         assert found.spent.evals == 12
     assert as_bytes(toy.run_dir("budget-3")) == as_bytes(toy.run_dir("budget-1"))
 
 
-def test_when_ideas_cannot_be_had_for_one_node_all_that_follow_are_asked_for_again(
+def test_after_a_failed_expansion_the_following_nodes_are_expanded_again(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beam(toy, "whole", 1)
@@ -131,11 +133,11 @@ def test_when_ideas_cannot_be_had_for_one_node_all_that_follow_are_asked_for_aga
     assert as_bytes(toy.run_dir("away")) == as_bytes(toy.run_dir("whole"))
 
 
-def test_a_generator_that_fails_for_one_node_ends_no_run(
+def test_a_generator_that_fails_for_one_node_does_not_end_the_run(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next source is asked; without one the other nodes go on. Where no node has ideas, the
-    run pauses, and asks again when it is resumed."""
+    """The next source is called; without one the search continues with the other nodes. If no node
+    has ideas, the run pauses and calls the generator again when it is resumed."""
     real = DirectorySource.propose
     failing = {"n0001"}
 
@@ -163,7 +165,7 @@ def test_a_generator_that_fails_for_one_node_ends_no_run(
 
 
 @pytest.mark.parametrize("order", ["fixed", "live"])
-def test_without_a_barrier_a_failing_generator_costs_its_node_alone(
+def test_a_failing_generator_without_a_barrier_affects_only_its_node(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
     real = DirectorySource.propose
@@ -187,8 +189,9 @@ def test_without_a_barrier_a_failing_generator_costs_its_node_alone(
     assert steady(toy.path, f"none-{order}", None).spent.evals == DRY.max_total_idea_evals
 
 
-def test_after_a_failed_source_the_next_one_is_asked(tmp_path: Path) -> None:
-    """A program of the user's, tried three times; it is told how it failed."""
+def test_the_next_source_is_called_after_a_failed_one(tmp_path: Path) -> None:
+    """The failed source is a user's program that is tried three times; each retry receives the
+    previous error."""
     toy = ToyRepository.create(tmp_path / "repo")
     said = 'echo "before: $TREEWRIGHT_PREVIOUS_FAILURE" >> "$0.log"; echo \'no more\' >&2; exit 3\n'
     toy.write("no.sh", said)
@@ -209,7 +212,7 @@ def test_after_a_failed_source_the_next_one_is_asked(tmp_path: Path) -> None:
 
 
 class Waiting:
-    """Sources that answer when the search can do nothing but wait for one of them."""
+    """Idea sources that return when the search is blocked until one of them does."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tokens: int = 0) -> None:
         self._tokens = tokens
@@ -254,10 +257,11 @@ FEW = replace(DRY, ideas_per_node=1, max_total_idea_evals=30)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_without_a_barrier_ideas_are_generated_at_the_same_time(
+def test_a_search_without_a_barrier_generates_ideas_concurrently(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
-    """Few ideas, so that nodes run out of them while others are planned for."""
+    """There are few ideas, so that nodes run out of them while ideas for other nodes are
+    generated."""
     steady(toy.path, f"{policy}-alone", policy, FEW, lookahead=8)
     waiting = Waiting(monkeypatch)
     found = steady(
@@ -268,11 +272,11 @@ def test_without_a_barrier_ideas_are_generated_at_the_same_time(
     assert as_bytes(many) == as_bytes(alone)
     assert validate(many, toy.path) == []
     assert unrecorded(many, found) == []
-    if policy != "best-first":  # which wants the same node again and again
+    if policy != "best-first":  # best-first chooses the same node repeatedly
         assert waiting.most > 1
 
 
-def test_what_was_generated_in_vain_is_paid_all_the_same(
+def test_unused_ideas_count_towards_the_cost(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = Waiting(monkeypatch, tokens=1)
@@ -286,11 +290,11 @@ def test_what_was_generated_in_vain_is_paid_all_the_same(
 
 
 @pytest.mark.parametrize("order", ["fixed", "live"])
-def test_what_was_generated_before_a_stop_is_paid_when_the_run_goes_on(
+def test_ideas_generated_before_a_stop_are_paid_when_the_run_resumes(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
-    """A source fails after it was paid, while another one is paid for a choice after it. In live
-    order the next expansion is of another node."""
+    """One source fails after its call was paid, while another is called for a later choice. In live
+    order the next expansion is that of another node."""
     waiting = Waiting(monkeypatch, tokens=1)
     answer = DirectorySource.propose
     rounds: list[int] = []
@@ -324,10 +328,11 @@ def test_what_was_generated_before_a_stop_is_paid_when_the_run_goes_on(
 
 
 @pytest.mark.parametrize("policy", [None, "mcts"], ids=["beam", "mcts"])
-def test_it_resumes_whatever_of_it_was_recorded(
+def test_a_search_resumes_after_any_part_of_an_expansion_was_recorded(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, policy: str | None
 ) -> None:
-    """With the idea files of all that was being generated, which no line mentions."""
+    """The directory also has the idea files of every pending expansion, which no journal line
+    mentions."""
     name = f"cut-{policy}"
     run_dir = toy.run_dir(name)
     waiting = Waiting(monkeypatch) if policy is not None else None

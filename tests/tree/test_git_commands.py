@@ -19,7 +19,7 @@ VALIDATION = 15
 
 @pytest.fixture
 def count_processes(tmp_path: Path, treewright) -> Callable[..., int]:
-    """A function that runs `treewright tree` and returns the number of git processes."""
+    """Return a function that runs `treewright tree` and returns its number of git processes."""
     directories = iter(tmp_path / f"trace {number}" for number in range(100))
 
     def run(toy: ToyRepository, *flags: str) -> int:
@@ -34,7 +34,9 @@ def count_processes(tmp_path: Path, treewright) -> Callable[..., int]:
     return run
 
 
-def test_an_evaluation(count_processes: Callable[..., int], tmp_path: Path) -> None:
+def test_an_evaluation_starts_few_git_processes(
+    count_processes: Callable[..., int], tmp_path: Path
+) -> None:
     few, more = (
         count_processes(ToyRepository.create(tmp_path / ideas), *SMALL, "--ideas-per-node", ideas)
         for ideas in ("2", "4")
@@ -42,7 +44,7 @@ def test_an_evaluation(count_processes: Callable[..., int], tmp_path: Path) -> N
     assert 0 < more - few <= 2 * PER_EVALUATION
 
 
-def test_starting_resuming_and_validating(
+def test_starting_resuming_and_validating_start_few_git_processes(
     count_processes: Callable[..., int], tmp_path: Path
 ) -> None:
     toy = ToyRepository.create(tmp_path / "toy")

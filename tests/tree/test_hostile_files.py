@@ -1,4 +1,5 @@
-"""What candidates and agents may leave where a file is expected: pipes, links, abysses."""
+"""Pipes, links and very deep directories that candidates and agents leave where a file is
+expected."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ DEEP = "p=$PWD/d; i=0; while [ $i -lt 1300 ]; do mkdir d && cd d || exit 1; i=$(
     ],
     ids=["pipe", "device", "sparse", "directory", "pipes everywhere"],
 )
-def test_only_a_plain_file_is_read_as_results(toy: ToyRepository, command: str, said: str) -> None:
+def test_results_are_read_only_from_a_plain_file(
+    toy: ToyRepository, command: str, said: str
+) -> None:
     sweeping_the_code(toy)
     three_ideas(toy, idea("Odd", new_file("x.sh", command)))
     run_dir = search(toy.path, **SHAPE)
@@ -55,7 +58,7 @@ OUT = "[sweep]\nresults_csv = 'out/results.csv'\n"
 
 
 def committing(name: str, mode: str, content: str) -> str:
-    """A patch that makes one file or link of it."""
+    """Return a patch that creates one file or link."""
     return (
         f"diff --git a/{name} b/{name}\nnew file mode {mode}\n--- /dev/null\n+++ b/{name}\n"
         f"@@ -0,0 +1 @@\n+{content}\n\\ No newline at end of file\n"
@@ -67,10 +70,10 @@ def committing(name: str, mode: str, content: str) -> str:
     [("120000", "through a link that leads outside"), ("100644", "no directory")],
     ids=["a link", "a file"],
 )
-def test_a_commit_cannot_choose_where_results_are_cleared_away(
+def test_a_commit_cannot_choose_which_results_are_removed(
     toy: ToyRepository, tmp_path: Path, mode: str, said: str
 ) -> None:
-    """Nothing is removed behind a link, and a file in the way is no fault that pauses a run."""
+    """No file behind a link is removed, and a file in the way does not pause the run."""
     precious = tmp_path / "precious"
     (precious / "results.csv").parent.mkdir()
     (precious / "results.csv").write_text("kept for years\n")
@@ -87,7 +90,7 @@ def test_a_commit_cannot_choose_where_results_are_cleared_away(
 
 
 @pytest.mark.parametrize("instead", ["mkfifo", "ln -s /dev/zero", "true"])
-def test_idea_files_that_a_candidate_replaced_hang_no_run(
+def test_idea_files_that_a_candidate_replaced_do_not_block_the_run(
     toy: ToyRepository, instead: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     sweeping_the_code(toy)
@@ -106,8 +109,8 @@ def test_idea_files_that_a_candidate_replaced_hang_no_run(
     assert "idea_missing" in codes
 
 
-def test_a_name_that_is_no_text_is_rejected_like_any_other(toy: ToyRepository) -> None:
-    """Names of files are bytes; messages about a candidate are text."""
+def test_a_candidate_with_a_file_name_that_is_not_utf8_is_rejected(toy: ToyRepository) -> None:
+    """File names are bytes; the records of a candidate are text."""
     coder = """sed -i 's/^A 1/A 2/' params.txt && touch "$(printf 'a\\377.sealed')" """
     backend = f"[agents.coder]\nbackend = 'command'\ncommand = ['sh', '-c', '''{coder}''']\n"
     protected = CONFIG.replace('["sweep.sh"', '["*.sealed", "sweep.sh"')
@@ -121,8 +124,9 @@ def test_a_name_that_is_no_text_is_rejected_like_any_other(toy: ToyRepository) -
     assert validate(run_dir, toy.path) == []
 
 
-def test_a_name_with_a_carriage_return_is_that_name(toy: ToyRepository) -> None:
-    """As of the file with a folder's picture that macOS makes: protected, and in a change."""
+def test_a_file_name_may_contain_a_carriage_return(toy: ToyRepository) -> None:
+    """macOS makes such a file for the picture of a folder; it can be protected, and part of a
+    change."""
     (toy.path / "kept").mkdir()
     (toy.path / "kept" / "Icon\r").write_text("a picture")
     coder = """sed -i 's/^A 1/A 2/' params.txt && touch "$(printf 'Icon\\r.')" """
@@ -135,7 +139,7 @@ def test_a_name_with_a_carriage_return_is_that_name(toy: ToyRepository) -> None:
     assert validate(run_dir, toy.path) == []
 
 
-def test_an_idea_whose_name_is_no_text_is_tried(toy: ToyRepository) -> None:
+def test_an_idea_file_with_a_name_that_is_not_utf8_is_tried(toy: ToyRepository) -> None:
     first = min((toy.path / "ideas").iterdir())
     first.rename(first.with_name(os.fsdecode(b"00_\xff.md")))
     toy.commit("an idea with another name")
@@ -146,7 +150,7 @@ def test_an_idea_whose_name_is_no_text_is_tried(toy: ToyRepository) -> None:
     assert validate(run_dir, toy.path) == []
 
 
-def test_a_repository_whose_path_is_no_text_is_one_line(toy: ToyRepository) -> None:
+def test_a_repository_path_that_is_not_utf8_is_a_one_line_error(toy: ToyRepository) -> None:
     odd = toy.path.parent / os.fsdecode(b"o\xffdd")
     toy.path.rename(odd)
     with pytest.raises(
@@ -155,7 +159,7 @@ def test_a_repository_whose_path_is_no_text_is_one_line(toy: ToyRepository) -> N
         search(odd, **SHAPE)
 
 
-def test_a_file_whose_directory_is_gone_is_not_a_missing_file(tmp_path: Path) -> None:
+def test_a_missing_directory_is_not_reported_as_a_missing_file(tmp_path: Path) -> None:
     file = tmp_path / "idea.md"
     file.write_text("an idea")
     with pytest.raises(untrusted.NotPlain, match=r"^idea\.md: the directory .* cannot be read: No"):
@@ -163,8 +167,8 @@ def test_a_file_whose_directory_is_gone_is_not_a_missing_file(tmp_path: Path) ->
     assert file not in [path.resolve() for path in Path("/proc/self/fd").glob("*")]  # closed
 
 
-def test_a_pipe_in_the_place_of_the_next_log_is_not_waited_for(toy: ToyRepository) -> None:
-    """The tests run the candidate's code, which knows where the logs are."""
+def test_a_pipe_in_place_of_the_next_log_does_not_block_the_run(toy: ToyRepository) -> None:
+    """The tests run the candidate's code, which can find the paths of the logs."""
     toy.write("tests.sh", "[ ! -f x.sh ] || . ./x.sh\n")
     where = "../../eval/e000001/experiment"
     command = f"mkfifo {where}/sweep.log; ln -sf /dev/zero {where}/summary.json; exit 0"
@@ -175,9 +179,7 @@ def test_a_pipe_in_the_place_of_the_next_log_is_not_waited_for(toy: ToyRepositor
 
 
 @pytest.mark.parametrize("place", ["worktree", "experiment"])
-def test_a_candidate_cannot_dig_so_deep_that_nobody_gets_it_out(
-    toy: ToyRepository, place: str
-) -> None:
+def test_very_deep_directories_of_a_candidate_are_removed(toy: ToyRepository, place: str) -> None:
     sweeping_the_code(toy)
     start = "" if place == "worktree" else f"cd $(dirname {RESULTS}); "
     three_ideas(toy, idea("Dig", new_file("x.sh", f"{start}{DEEP}; exit 1")))
@@ -189,7 +191,7 @@ def test_a_candidate_cannot_dig_so_deep_that_nobody_gets_it_out(
     assert validate(run_dir, toy.path) == []
 
 
-def test_directories_that_nobody_may_enter_are_removed_too(tmp_path: Path) -> None:
+def test_directories_without_permissions_are_removed(tmp_path: Path) -> None:
     locked = tmp_path / "a" / "b"
     locked.mkdir(parents=True)
     (locked / "file").touch()
@@ -200,7 +202,7 @@ def test_directories_that_nobody_may_enter_are_removed_too(tmp_path: Path) -> No
     untrusted.remove_tree(tmp_path / "never was")
 
 
-def test_what_has_a_name_is_removed_wherever_it_is_hidden(tmp_path: Path) -> None:
+def test_remove_named_finds_a_name_in_every_directory(tmp_path: Path) -> None:
     for name, mode in {"read only": 0o555, "locked/in": 0, "-rf": 0o755}.items():
         (tmp_path / name / ".git").mkdir(parents=True)
         (tmp_path / name / ".git" / "config").touch()
@@ -210,7 +212,7 @@ def test_what_has_a_name_is_removed_wherever_it_is_hidden(tmp_path: Path) -> Non
     assert [path.parent for path in tmp_path.rglob(".git")] == [tmp_path]
 
 
-def test_removing_a_link_leaves_what_it_leads_to(tmp_path: Path) -> None:
+def test_removing_a_link_keeps_its_target(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "kept")
@@ -219,7 +221,7 @@ def test_removing_a_link_leaves_what_it_leads_to(tmp_path: Path) -> None:
     assert not (tmp_path / "link").is_symlink()
 
 
-def test_a_link_on_the_way_may_not_lead_out(tmp_path: Path) -> None:
+def test_a_link_in_the_path_may_not_lead_outside(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "results.csv").write_text("x")
@@ -228,7 +230,7 @@ def test_a_link_on_the_way_may_not_lead_out(tmp_path: Path) -> None:
         untrusted.read(tmp_path / "in" / "link" / "results.csv", 10, tmp_path / "in")
 
 
-def test_an_agent_that_swaps_its_log_for_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_an_agents_log_does_not_block_the_run(tmp_path: Path) -> None:
     log = tmp_path / "agent.log"
     process.run(f"rm {log}; mkfifo {log}", cwd=tmp_path, log_path=log)
     assert transcript.scrub(log) == ""
@@ -238,7 +240,7 @@ def test_an_agent_that_swaps_its_log_for_a_pipe_is_not_waited_for(tmp_path: Path
     assert (tmp_path / "next.log").read_text() == "said"
 
 
-def test_an_idea_file_of_any_size_is_one_line(tmp_path: Path) -> None:
+def test_an_oversized_idea_file_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "huge.md").touch()
     os.truncate(tmp_path / "huge.md", 6 << 30)
     with pytest.raises(IdeaSourceError, match="larger than 16 MiB"):
@@ -265,10 +267,10 @@ RUN = "../.."
         f"rm {RUN}/manifest.json; mkfifo {RUN}/manifest.json",
     ],
 )
-def test_what_has_the_place_of_another_does_not_speak_for_it(
+def test_files_in_place_of_directories_do_not_fail_the_next_candidate(
     toy: ToyRepository, command: str
 ) -> None:
-    """Neither is the next candidate failed for it, nor can the run not go on."""
+    """The next candidate is evaluated, and the run can be continued."""
     sweeping_the_code(toy)
     three_ideas(toy, idea("Odd", new_file("x.sh", command)))
     run_dir = search(toy.path, **SHAPE)
@@ -283,7 +285,7 @@ def test_what_has_the_place_of_another_does_not_speak_for_it(
 @pytest.mark.parametrize(
     "name", ["cand", "eval", "wt", "artifacts", "node_ideas", "lease", "steering", "."]
 )
-def test_a_place_that_was_locked_is_unlocked(tmp_path: Path, name: str) -> None:
+def test_a_locked_directory_of_the_run_is_unlocked(tmp_path: Path, name: str) -> None:
     place = tmp_path / "run" / name
     place.mkdir(parents=True)
     place.chmod(0o500)
@@ -291,7 +293,7 @@ def test_a_place_that_was_locked_is_unlocked(tmp_path: Path, name: str) -> None:
     assert place.stat().st_mode & 0o777 == 0o700
 
 
-def test_records_that_were_locked_can_be_opened(toy: ToyRepository) -> None:
+def test_locked_records_can_be_opened(toy: ToyRepository) -> None:
     run_dir = search(toy.path, **SHAPE)
     locked = ("events.jsonl", "manifest.json", "lease")
     for name in locked:

@@ -1,6 +1,6 @@
-"""Code in a worktree can reach git's record of it, unless it is isolated. It can harm only itself:
-neither the user's branches and worktrees nor the run.
-"""
+"""Code in a worktree can reach git's record of the worktree, unless it is isolated.
+
+Such code harms at most its own candidate: neither the user's branches and worktrees nor the run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DAMAGES = (
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_record_is_made_anew(toy: ToyRepository, damage: str) -> None:
+def test_a_damaged_record_is_rebuilt(toy: ToyRepository, damage: str) -> None:
     head = toy.git("rev-parse", "HEAD").strip()
     trees = worktrees_of(toy.path)
     path = trees.add_candidate("e1", head)
@@ -50,7 +50,7 @@ def test_a_damaged_record_is_made_anew(toy: ToyRepository, damage: str) -> None:
 
 
 def away(toy: ToyRepository, disk: Path) -> None:
-    """A worktree of the user with staged work, on a disk that is not there now."""
+    """Create a worktree of the user with staged work, on a disk that is then unplugged."""
     toy.git("worktree", "add", "-q", "-b", "mine", str(disk / "mine"))
     ToyRepository(disk / "mine").write("new", "my work\n")
     git(disk / "mine", "add", "new")
@@ -58,10 +58,10 @@ def away(toy: ToyRepository, disk: Path) -> None:
 
 
 @pytest.mark.parametrize("obstacle", ["packed-refs.lock", "locked", "unreadable"])
-def test_the_users_worktrees_are_never_forgotten(
+def test_the_users_worktrees_are_never_pruned(
     toy: ToyRepository, tmp_path: Path, obstacle: str
 ) -> None:
-    """Conditions that keep git from doing its work at the moment."""
+    """Each obstacle keeps git from removing the candidates' records at that moment."""
     head = toy.git("rev-parse", "HEAD").strip()
     trees = worktrees_of(toy.path)
     away(toy, tmp_path / "disk")
@@ -69,7 +69,7 @@ def test_the_users_worktrees_are_never_forgotten(
         record, _ = refs.git_directories(trees.add_candidate(name, head))
         if obstacle == "locked":
             (record / "locked").write_text("")
-    if obstacle == "packed-refs.lock":  # somebody packs them
+    if obstacle == "packed-refs.lock":  # as while git packs the refs
         (toy.path / ".git" / obstacle).touch()
     elif obstacle == "unreadable":
         (record / "gitdir").rename(record / "elsewhere")
@@ -86,7 +86,7 @@ def test_the_users_worktrees_are_never_forgotten(
 
 
 @pytest.mark.parametrize("what", ["removed", "replaced"])
-def test_an_agent_that_takes_its_worktree_away_has_failed(toy: ToyRepository, what: str) -> None:
+def test_an_agent_that_removes_its_worktree_has_failed(toy: ToyRepository, what: str) -> None:
     path = worktrees_of(toy.path).add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
     checkout = Checkout.of(path)
     shutil.rmtree(path)
@@ -97,8 +97,8 @@ def test_an_agent_that_takes_its_worktree_away_has_failed(toy: ToyRepository, wh
             look()
 
 
-def test_code_that_removes_its_logs_is_rejected_like_any(toy: ToyRepository) -> None:
-    """The candidate is judged by the sweep's results, which are missing; the run goes on."""
+def test_code_that_removes_its_logs_is_rejected_by_the_gate(toy: ToyRepository) -> None:
+    """The sweep left no results, and the run goes on."""
     shutil.rmtree(toy.path / "ideas")
     toy.write("code.sh", "# nothing\n# keep\n")
     toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "sh code.sh\n")
@@ -112,8 +112,8 @@ def test_code_that_removes_its_logs_is_rejected_like_any(toy: ToyRepository) -> 
     assert evaluation.decision.fate == "gate_failed"
 
 
-def test_code_that_removes_the_journal_takes_nothing_away(toy: ToyRepository) -> None:
-    """The run went on into a file without a name, said that all was well, and was lost."""
+def test_code_that_removes_the_journal_loses_no_records(toy: ToyRepository) -> None:
+    """Regression: the run wrote to the removed file, reported success, and was lost."""
     toy.write("code.sh", "# nothing\n# keep\n")
     toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "sh code.sh\n")
     evil = "rm -f ../../events.jsonl ../../manifest.json"
@@ -143,8 +143,8 @@ print(git(path, "rev-parse", "--git-dir"), end="")
 @pytest.mark.parametrize(
     "script", ["chmod 000 .", "chmod 555 .", 'chmod 000 "$(git rev-parse --git-dir)/.."']
 )
-def test_a_worktree_that_was_shut_is_opened_again(toy: ToyRepository, script: str) -> None:
-    """Its `.git` could not be restored then, in every attempt, and the run stood still."""
+def test_a_worktree_without_permissions_is_restored(toy: ToyRepository, script: str) -> None:
+    """Regression: its `.git` could not be restored, and each invocation of the run failed."""
     path = worktrees_of(toy.path).add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
     before = git(path, "rev-parse", "--git-dir")
     command = [sys.executable, "-c", IN_PRIVATE, str(path), script]
@@ -153,8 +153,8 @@ def test_a_worktree_that_was_shut_is_opened_again(toy: ToyRepository, script: st
 
 
 @pytest.mark.parametrize("instead", ["", "mkfifo", "touch", "ln -s /nowhere"])
-def test_the_directory_of_the_artifacts_is_made_again(toy: ToyRepository, instead: str) -> None:
-    """The files in it could not be restored, so the run ended there in every attempt."""
+def test_a_removed_artifacts_directory_is_restored(toy: ToyRepository, instead: str) -> None:
+    """Regression: the files in it could not be restored, and each invocation of the run failed."""
     toy.write("code.sh", "# nothing\n# keep\n")
     toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "sh code.sh\n")
     evil = "rm -rf ../../artifacts" + (f"; {instead} ../../artifacts" if instead else "")
@@ -168,7 +168,7 @@ def test_the_directory_of_the_artifacts_is_made_again(toy: ToyRepository, instea
     assert validate(run_dir, toy.path) == []
 
 
-def test_who_made_a_link_of_a_place_is_told_that_it_is_gone(
+def test_replacing_a_link_with_a_directory_is_logged(
     toy: ToyRepository, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run_dir = search(toy.path, sweep_config_limit=8, ideas_per_node=1, max_depth=1)
@@ -180,19 +180,19 @@ def test_who_made_a_link_of_a_place_is_told_that_it_is_gone(
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "events.jsonl"])
-def test_a_pipe_in_the_place_of_a_record_is_a_finding(toy: ToyRepository, name: str) -> None:
-    """Left by code that ended the search. A check of the run waited for ever."""
+def test_a_pipe_in_place_of_a_record_is_a_finding(toy: ToyRepository, name: str) -> None:
+    """Code that ended the search may leave such a pipe. Regression: validation blocked."""
     run_dir = search(toy.path, sweep_config_limit=8, ideas_per_node=1, max_depth=1)
     (run_dir / name).unlink()
     os.mkfifo(run_dir / name)
     assert validate(run_dir, toy.path)[0].code in ("manifest_unreadable", "events_unreadable")
 
 
-def test_a_place_that_another_worker_makes_meanwhile_stays(
+def test_a_directory_that_another_worker_creates_meanwhile_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two processes begin at once. One finds no such place, the other makes it and its worktree in
-    it; then the first one removed all of that because it was no directory."""
+    """Two workers start at once. Regression: the first found no directory, the second created it
+    with a worktree, and the first then removed both because it had found no directory."""
     place, real, made = tmp_path / "cand", Path.is_dir, list[Path]()
 
     def seen_before_it_is_made(path: Path) -> bool:
@@ -219,7 +219,8 @@ def test_a_place_that_another_worker_makes_meanwhile_stays(
 def test_locks_are_not_removed_through_a_link(
     toy: ToyRepository, tmp_path: Path, link: str
 ) -> None:
-    """Code put one there and ended the search; what ends in .lock need not be git's."""
+    """Code that ended the search may leave such a link; a file that ends in .lock need not belong
+    to git."""
     mine = tmp_path / "project/run/deep/poetry.lock"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine\n")

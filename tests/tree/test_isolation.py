@@ -1,4 +1,4 @@
-"""`isolation = "bubblewrap"`: what agents, tests and sweeps can reach, seen from inside."""
+"""`isolation = "bubblewrap"`: the access of agents, tests and sweeps, observed from inside."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 def probed(toy: ToyRepository, port: int, monkeypatch) -> ToyRepository:
-    """A repository with an agent, tests and a sweep that report the paths they can reach."""
+    """A repository with an agent, tests and a sweep that report their access."""
     sweep_script = (toy.path / "sweep.sh").read_text()
     toy.write("probe.sh", PROBE)
     toy.write("agent.sh", 'sh probe.sh; test -s "$1" && sed -i "s/^A 1.0/A 2.0/" params.txt')
@@ -96,7 +96,7 @@ def probed(toy: ToyRepository, port: int, monkeypatch) -> ToyRepository:
 
 
 def without_bubblewrap(directory: Path, monkeypatch) -> None:
-    """A PATH with the programs that a search needs to start, and no bwrap."""
+    """Return a PATH with everything that a search needs to start, except bwrap."""
     directory.mkdir()
     for name in ("git", "sh", "rm"):
         found = shutil.which(name)
@@ -110,7 +110,7 @@ def answers(log: Path) -> dict[str, str]:
     return {name: said for name, _, said in pairs if said in ("yes", "no")}
 
 
-def test_a_search_in_isolation(
+def test_an_isolated_search_cannot_reach_hidden_paths(
     bubblewrap: None, probed: ToyRepository, monkeypatch, tmp_path: Path
 ) -> None:
     run_dir = search(probed.path, ideas_per_node=1, max_depth=1, sweep_config_limit=8)
@@ -162,7 +162,9 @@ def isolated(tmp_path: Path, settings: str = "") -> CommandContext:
     return CommandContext(run / "cand", run / "logs", seed=0, isolation=isolation)
 
 
-def test_what_is_given_is_given(bubblewrap: None, tmp_path: Path, port: int, monkeypatch) -> None:
+def test_isolated_commands_can_use_the_paths_that_they_are_given(
+    bubblewrap: None, tmp_path: Path, port: int, monkeypatch
+) -> None:
     context = isolated(tmp_path)
     (tmp_path / "repo" / "cache").mkdir()
     monkeypatch.setenv("PROBE_TOKEN", "given")
@@ -182,7 +184,7 @@ def test_what_is_given_is_given(bubblewrap: None, tmp_path: Path, port: int, mon
 
 
 @pytest.mark.parametrize("command", ["mkfifo", "ln -s /etc/passwd", "mkdir"])
-def test_what_an_isolated_sweep_leaves_is_not_believed(
+def test_files_left_by_an_isolated_sweep_are_not_trusted(
     bubblewrap: None, tmp_path: Path, command: str
 ) -> None:
     context = isolated(tmp_path)
@@ -202,7 +204,7 @@ def said_by_doctor(repo: Path) -> Check:
     return found
 
 
-def test_doctor_says_what_is_open(toy: ToyRepository, monkeypatch, tmp_path: Path) -> None:
+def test_doctor_reports_missing_isolation(toy: ToyRepository, monkeypatch, tmp_path: Path) -> None:
     found = said_by_doctor(toy.path)
     assert found.status == "absent"
     assert "the network and the run directory are open" in found.detail
@@ -212,14 +214,16 @@ def test_doctor_says_what_is_open(toy: ToyRepository, monkeypatch, tmp_path: Pat
     assert said_by_doctor(toy.path).status == "failed"
 
 
-def test_doctor_names_who_has_the_network(bubblewrap: None, toy: ToyRepository) -> None:
+def test_doctor_names_the_commands_with_network_access(
+    bubblewrap: None, toy: ToyRepository
+) -> None:
     settings = CONFIG.replace("[sweep]\n", "[sweep]\nnetwork = true\n")
     toy.write("treewright.toml", 'isolation = "bubblewrap"\n' + settings)
     found = said_by_doctor(toy.path)
     assert (found.status, found.detail.endswith("network for sweep")) == ("ok", True)
 
 
-def test_held_out_data_that_agents_have_in_their_history_is_refused(
+def test_held_out_data_in_the_git_history_of_agents_is_refused(
     bubblewrap: None, toy: ToyRepository
 ) -> None:
     toy.write("data/rows.csv", "1")
@@ -233,13 +237,14 @@ def test_held_out_data_that_agents_have_in_their_history_is_refused(
 
 @pytest.fixture
 def visible() -> Iterator[Path]:
-    """A directory that can be read inside: neither in /tmp nor in memory, which are new there."""
+    """A directory that is readable inside the sandbox: outside /tmp and memory, which are new
+    there."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
         yield Path(directory)
 
 
 def test_a_worker_with_a_copy_cannot_reach_the_real_run(bubblewrap: None, visible: Path) -> None:
-    """On a cluster of this machine the coordinator's directories are there as well."""
+    """In a cluster on this machine the coordinator's directories exist on the worker too."""
     toml = visible / "treewright.toml"
     toml.write_text(ISOLATED + CONFIG)
     real, copy = visible / "real", visible / "copy"
@@ -262,7 +267,7 @@ def test_a_worker_with_a_copy_cannot_reach_the_real_run(bubblewrap: None, visibl
     assert str(real / "data" / "heldout") in sent.heldout_paths
 
 
-def test_hiding_without_isolation_is_an_error(tmp_path: Path) -> None:
+def test_hidden_paths_without_isolation_are_an_error(tmp_path: Path) -> None:
     path = tmp_path / "treewright.toml"
     path.write_text('heldout_paths = ["data"]\n' + CONFIG)
     with pytest.raises(UsageError, match='heldout_paths hides nothing without isolation = "bubble'):
@@ -280,7 +285,7 @@ sed -i 's/^A 1.0/A 2.0/' params.txt
 """
 
 
-def test_a_repository_inside_the_worktree_has_no_commands_run_outside(
+def test_commands_of_a_nested_repository_do_not_run_outside_the_sandbox(
     bubblewrap: None, probed: ToyRepository
 ) -> None:
     """git asks a submodule whether it has changed, which runs the filters of its configuration."""
@@ -318,7 +323,7 @@ command = "sh generate.sh"
 
 
 def with_generator(toy: ToyRepository, top: str, keys: str, monkeypatch) -> Path:
-    """Run a search with ideas of a program; return the idea that it made."""
+    """Run a search with a generator program and return the idea that the program made."""
     toy.write("generate.sh", GENERATOR)
     toy.write(".gitignore", "data/\n")
     toy.write("data/heldout/rows.csv", "1\n")
@@ -333,13 +338,13 @@ def with_generator(toy: ToyRepository, top: str, keys: str, monkeypatch) -> Path
     return run_dir / evaluation.idea_path
 
 
-def test_a_generator_has_a_repository_of_its_own(toy: ToyRepository, monkeypatch) -> None:
+def test_a_generator_has_a_private_repository(toy: ToyRepository, monkeypatch) -> None:
     with_generator(toy, "", "", monkeypatch)
     assert toy.git("tag") == ""
     assert "treewright.planted" not in toy.git("config", "--list")
 
 
-def test_a_generator_in_isolation(bubblewrap: None, toy: ToyRepository, monkeypatch) -> None:
+def test_a_generator_runs_in_isolation(bubblewrap: None, toy: ToyRepository, monkeypatch) -> None:
     top = 'isolation = "bubblewrap"\nheldout_paths = ["data/heldout"]\n'
     made = with_generator(toy, top, "isolated = true\n", monkeypatch)
     assert answers(made) == {f"{toy.path}/planted": "no", "written": "no"}
@@ -347,7 +352,9 @@ def test_a_generator_in_isolation(bubblewrap: None, toy: ToyRepository, monkeypa
     assert toy.git("tag") == ""
 
 
-def test_a_notice_in_isolation(bubblewrap: None, toy: ToyRepository, tmp_path: Path) -> None:
+def test_a_notice_command_runs_in_isolation(
+    bubblewrap: None, toy: ToyRepository, tmp_path: Path
+) -> None:
     said = tmp_path / "said"
     said.mkdir()
     seen = f"cat > {said}/event; find .treewright -type f > {said}/runs"
@@ -366,7 +373,7 @@ def test_a_notice_in_isolation(bubblewrap: None, toy: ToyRepository, tmp_path: P
     assert not (toy.path / "planted").exists()
 
 
-def test_isolated_means_nothing_without_isolation(toy: ToyRepository) -> None:
+def test_isolated_has_no_effect_without_isolation(toy: ToyRepository) -> None:
     toy.write("treewright.toml", CONFIG + COMMAND_IDEAS + "isolated = true\n")
     with pytest.raises(UsageError, match="isolated needs isolation"):
         config.load(toy.path / "treewright.toml")

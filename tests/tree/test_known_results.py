@@ -1,4 +1,4 @@
-"""The worker that measures code which several evaluations have at the same moment."""
+"""Of several concurrent evaluations with the same code, one measures and the others wait."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Clock:
 
 
 class Noticed(Deadline):
-    """Known results that report when an evaluation begins to wait."""
+    """A deadline that reports when a caller begins to wait."""
 
     def __init__(self, cancel: threading.Event, seconds: float) -> None:
         super().__init__(cancel, seconds)
@@ -51,10 +51,11 @@ class Noticed(Deadline):
             yield cancel
 
 
-def test_a_time_limit_does_not_end_the_wait_for_another_one(
+def test_a_time_limit_does_not_end_the_wait_for_another_evaluation(
     known: KnownResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind two that fail one after the other it takes longer than an evaluation may."""
+    """Waiting for two evaluations that fail in turn takes longer than the limit of one
+    evaluation."""
     clock = Clock()
     monkeypatch.setattr(deadlines, "time", clock)
     deadline = Noticed(threading.Event(), 60.0)
@@ -63,14 +64,14 @@ def test_a_time_limit_does_not_end_the_wait_for_another_one(
     clock.now += 1000.0
     assert deadline.passed
     thread.join(0.5)
-    assert thread.is_alive(), "it would measure beside the other one"
+    assert thread.is_alive(), "two evaluations measure the same code at once"
     known.over("e000001")
     thread.join(60)
     assert not thread.is_alive()
     assert not deadline.passed, "what it waited for is not its own time"
 
 
-def test_a_cancellation_ends_it(known: KnownResults) -> None:
+def test_a_cancellation_ends_the_wait(known: KnownResults) -> None:
     cancel = threading.Event()
     thread = waiting(known, Deadline(cancel, 600.0))
     cancel.set()

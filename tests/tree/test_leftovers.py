@@ -1,4 +1,4 @@
-"""Ideas that a node did not get to are offered to its children, before new ones are generated."""
+"""A node's untried ideas are offered to its children before new ideas are generated."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def run(toy: ToyRepository, *, workers: int = 1, observer=lambda _: None, **give
 
 
 def tried_on(manifest: Manifest, node_id: str) -> list[str]:
-    """The keys of the ideas that were tried on a node."""
+    """Return the keys of the ideas that were tried on a node."""
     keys = {idea.path: idea.key for node in manifest.nodes.values() for idea in node.ideas}
     evaluations = manifest.evaluations.values()
     return [keys[e.idea_path] for e in evaluations if e.parent_node_id == node_id]
 
 
 @pytest.mark.parametrize(("order", "workers"), [("fixed", 1), ("fixed", 3), ("live", 2)])
-def test_without_a_barrier_a_child_tries_what_its_parent_has_not(
+def test_a_child_without_a_barrier_tries_its_parents_untried_ideas(
     toy: ToyRepository, order: str, workers: int
 ) -> None:
-    """All five ideas of the directory are the root's; its first child has no further idea."""
+    """The root has all five ideas of the directory; its first child has no other ideas."""
     found = run(
         toy, policy="best-first", order=order, workers=workers, ideas_per_node=5, max_depth=3,
         sweep_config_limit=8, max_total_idea_evals=8,
@@ -61,9 +61,9 @@ def test_without_a_barrier_a_child_tries_what_its_parent_has_not(
     assert any(tried_on(found, name) for name in found.nodes if name != "n0000")
 
 
-def test_by_depth_what_the_budget_left_is_offered_when_the_run_goes_on(toy: ToyRepository) -> None:
-    """The search is interrupted when ideas were chosen and none was queued, and goes on under a
-    smaller budget."""
+def test_ideas_left_by_a_budget_are_offered_when_the_run_resumes(toy: ToyRepository) -> None:
+    """The search is interrupted after ideas were chosen and before one was queued, and is continued
+    under a smaller budget."""
 
     def interrupt(event: ev.Event) -> None:
         if isinstance(event, ev.NodeExpanded):
@@ -84,7 +84,7 @@ def test_by_depth_what_the_budget_left_is_offered_when_the_run_goes_on(toy: ToyR
     assert len(tried_on(found, "n0001")) == 3
 
 
-def test_a_left_over_idea_that_nobody_left_is_found(toy: ToyRepository) -> None:
+def test_validation_finds_a_leftover_idea_without_an_origin(toy: ToyRepository) -> None:
     run(toy, policy="best-first", ideas_per_node=5, max_depth=3, sweep_config_limit=8,
         max_total_idea_evals=6)  # fmt: skip
     run_dir = toy.run_dir("run")

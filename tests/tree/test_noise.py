@@ -1,4 +1,5 @@
-"""Noise is not promoted: evaluators and programs whose numbers depend on hidden random streams."""
+"""Noise is not promoted: evaluators and programs with numbers that depend on hidden random
+streams."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def task(path: Path, program: str, evaluator: str) -> ToyRepository:
 
 
 def add_no_ops(toy: ToyRepository, program: str, count: int = NO_OPS) -> None:
-    """Ideas that draw more and more numbers before the function returns, and use none of them."""
+    """Add ideas that draw more random numbers before the function returns, and use none of them."""
     drawing = "draw.random()" if "draw =" in program else "random.random()"
     for number in range(1, count + 1):
         line = f"    [{drawing} for _ in range({number})]\n    return"
@@ -94,7 +95,7 @@ def take_ideas(toy: ToyRepository, **settings: str) -> None:
 
 def search(toy: ToyRepository, treewright, *flags: str):
     shape = ("--tree-run-id", "run", "--max-depth", "1", "--ideas-per-node", str(NO_OPS))
-    # Hundreds of short processes: on a busy machine two minutes are not for ever.
+    # Hundreds of short processes start: on a busy machine this can take over two minutes.
     return treewright(
         "tree", "--make-baseline", *shape, *flags, "--repo", str(toy.path), timeout=900
     )
@@ -159,7 +160,7 @@ def test_no_op_ideas_on_a_noisy_evaluator_are_not_promoted(
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_the_order_of_sets_is_noise(tmp_path: Path, treewright) -> None:
+def test_a_gain_from_the_order_of_sets_is_noise(tmp_path: Path, treewright) -> None:
     order = "sum(int(name[1:]) * 40**place for place, name in enumerate(NAMES))"
     program = PROGRAM.replace("max(random.random() for _ in range(3))", order)
     names = "NAMES = {f'a{number}' for number in range(20)}"
@@ -185,7 +186,7 @@ def test_a_real_gain_is_promoted_over_seeds(tmp_path: Path, treewright) -> None:
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_noise_that_no_seed_controls_is_measured_in_turns(tmp_path: Path, treewright) -> None:
+def test_noise_without_a_seed_is_measured_in_turns(tmp_path: Path, treewright) -> None:
     program = PROGRAM.replace("random.random()", "random.SystemRandom().random()")
     toy = task(tmp_path / "r", program, EVALUATOR)
     done = treewright("init", "--from", "openevolve", str(toy.path))
@@ -207,7 +208,7 @@ def test_noise_that_no_seed_controls_is_measured_in_turns(tmp_path: Path, treewr
     ],
     ids=["unseeded", "seeded-evaluator", "seeded-program", "own-generator"],
 )
-def test_a_noisy_number_that_is_said_to_be_exact_is_refused(
+def test_a_noisy_metric_declared_as_deterministic_is_refused(
     tmp_path: Path, treewright, program: str, evaluator: str, said: str
 ) -> None:
     toy = task(tmp_path / "r", program, evaluator)
@@ -309,7 +310,9 @@ def test_a_configuration_that_hides_the_noise_is_refused(
         assert not evaluation.decision.gate.passed
 
 
-def test_repeats_have_other_seeds_and_parents_the_same(tmp_path: Path, treewright) -> None:
+def test_repeats_use_different_seeds_and_the_parent_the_same_ones(
+    tmp_path: Path, treewright
+) -> None:
     toy = hand_written(tmp_path / "r", "repeats = 3", SEED_OF_RUN, "seed")
     done = search(toy, treewright)
     assert done.returncode == 0, done.stderr
@@ -324,7 +327,7 @@ def test_repeats_have_other_seeds_and_parents_the_same(tmp_path: Path, treewrigh
         assert [found[side, str(number)] for number in (1, 2, 3)] == seeds
 
 
-def test_a_candidate_that_begins_to_draw_lots_is_not_compared_exactly(
+def test_a_candidate_that_adds_randomness_is_not_compared_exactly(
     tmp_path: Path, treewright
 ) -> None:
     fixed = PROGRAM.replace("max(random.random() for _ in range(3))", "0.1")
@@ -350,7 +353,7 @@ def test_a_candidate_that_begins_to_draw_lots_is_not_compared_exactly(
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_a_broken_evaluator_stops_the_run_with_its_words(tmp_path: Path, treewright) -> None:
+def test_a_broken_evaluator_stops_the_run_with_its_message(tmp_path: Path, treewright) -> None:
     toy = task(tmp_path / "r", PROGRAM, BROKEN_EVALUATOR)
     done = treewright("init", "--from", "openevolve", str(toy.path))
     assert done.returncode == 0
@@ -396,15 +399,15 @@ def test_any_program_can_be_perturbed(source: str) -> None:
     assert "_treewright_draw()" in text
 
 
-def test_what_is_no_python_is_not_perturbed() -> None:
+def test_a_file_that_is_not_python_is_not_perturbed() -> None:
     assert perturb("echo $HOME {", 3) is None
     assert perturb("", 3) is None
     assert perturb("x = 1\n", 3, block=True) is None
 
 
-def test_chance_is_bounded_where_a_change_has_no_effect() -> None:
-    """Of differences that are as likely as their negatives at most 2.5 % pass, also where most
-    differences are zero."""
+def test_at_most_2_5_percent_of_changes_without_effect_pass() -> None:
+    """The differences are symmetric around zero; the bound also holds when most of them are
+    zero."""
     draw = random.Random(3)
     kinds = (
         lambda: draw.gauss(0, 1),

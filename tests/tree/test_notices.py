@@ -1,4 +1,4 @@
-"""A command is told what happens to a run, and the search does not wait for it."""
+"""A notice command receives the events of a run, and the search does not wait for the command."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(
         until(lambda: (toy.path / leaves).exists(), what="the command has begun")
 
 
-def test_what_it_is_told(toy: ToyRepository, tmp_path: Path) -> None:
+def test_a_notice_receives_the_facts_of_an_event(toy: ToyRepository, tmp_path: Path) -> None:
     told = tmp_path / "told"
     run(toy, f"cat >> {told}")
     documents = [json.loads(line) for line in told.read_text().splitlines()]
@@ -64,7 +64,7 @@ def test_what_it_is_told(toy: ToyRepository, tmp_path: Path) -> None:
     assert all(keys <= document.keys() for document in documents)
 
 
-def test_it_is_told_of_an_outage(toy: ToyRepository, tmp_path: Path) -> None:
+def test_an_outage_starts_a_notice(toy: ToyRepository, tmp_path: Path) -> None:
     told = tmp_path / "told"
     more = '[agents.planner]\nbackend = "command"\ncommand = ["false"]\n'
     with pytest.raises(Paused) as raised:
@@ -74,7 +74,7 @@ def test_it_is_told_of_an_outage(toy: ToyRepository, tmp_path: Path) -> None:
     assert last["stop_reason"] is None
 
 
-def test_it_is_told_that_a_cap_is_reached(toy: ToyRepository, tmp_path: Path) -> None:
+def test_a_reached_cap_starts_a_notice(toy: ToyRepository, tmp_path: Path) -> None:
     told = tmp_path / "told"
     paid = [{"role": "planner", "text": "do it", "usage": {"prompt_tokens": 100}}]
     toy.write("script.json", json.dumps(paid))
@@ -85,7 +85,7 @@ def test_it_is_told_that_a_cap_is_reached(toy: ToyRepository, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])
-def test_it_is_told_once_that_somebody_ended_the_run(
+def test_ending_a_run_starts_one_notice(
     toy: ToyRepository, tmp_path: Path, policy: str | None
 ) -> None:
     told = tmp_path / "told"
@@ -98,7 +98,9 @@ def test_it_is_told_once_that_somebody_ended_the_run(
     assert documents[-1]["stop_reason"] == "stopped"
 
 
-def test_each_evaluation_and_each_depth_can_be_told(toy: ToyRepository, tmp_path: Path) -> None:
+def test_each_evaluation_and_each_depth_can_start_a_notice(
+    toy: ToyRepository, tmp_path: Path
+) -> None:
     told = tmp_path / "told"
     more = f'[[on_event]]\ncommand = "cat >> {told}"\nevents = ["evaluated", "depth_done"]\n'
     run(toy, "true", more, max_depth=1)

@@ -1,4 +1,4 @@
-"""Metrics with declared properties: deterministic, repeated, bounded, a constraint."""
+"""Declared properties of metrics: deterministic, repeated, bounded, a constraint."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ path = "ideas"
 def one_number(
     path: Path, score: str, more: str = "", sweep: str = SWEEP, **ideas: tuple[str, str, str]
 ) -> ToyRepository:
-    """A repository with a sweep of one number, like most tasks of users."""
+    """Create a repository with a sweep that gives one number, as most users' tasks do."""
     path.mkdir()
     toy = ToyRepository(path)
     toy.git("init", "-q", "-b", "main")
@@ -100,7 +100,7 @@ def test_one_deterministic_number_is_promoted_when_it_is_larger(tmp_path: Path, 
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_what_is_not_deterministic_is_found_out_before_the_run_exists(
+def test_a_nondeterministic_metric_is_found_before_the_run_exists(
     tmp_path: Path, treewright
 ) -> None:
     counting = SWEEP.replace("$(cat score.txt)", '$(wc -l < "$COUNT")')
@@ -122,9 +122,7 @@ def test_what_is_not_deterministic_is_found_out_before_the_run_exists(
     assert not toy.run_dir("run").exists()
 
 
-def test_a_baseline_that_is_not_the_roots_is_refused_or_made_anew(
-    tmp_path: Path, treewright
-) -> None:
+def test_a_baseline_of_other_code_is_refused_or_remade(tmp_path: Path, treewright) -> None:
     toy = one_number(tmp_path / "r", "deterministic = true", better=("score.txt", "2.5", "2.6"))
     toy.write("baseline.csv", "config_id,status,score,memory\n0,ok,2.7,10\n")
     toy.commit("numbers of another machine")
@@ -137,7 +135,7 @@ def test_a_baseline_that_is_not_the_roots_is_refused_or_made_anew(
 
 
 @pytest.mark.parametrize("flags", [(), ("--sweep-config-limit", "1"), ("--dry-run",)])
-def test_a_sweep_that_can_never_decide_is_refused_in_one_line(
+def test_a_single_noisy_number_is_refused_in_one_line(
     tmp_path: Path, treewright, flags: tuple[str, ...]
 ) -> None:
     toy = one_number(tmp_path / "r", "", better=("score.txt", "2.5", "2.6"))
@@ -148,7 +146,7 @@ def test_a_sweep_that_can_never_decide_is_refused_in_one_line(
     assert not toy.run_dir("run").exists()
 
 
-def test_repeats_are_made_in_turns_with_the_parents(tmp_path: Path, treewright) -> None:
+def test_repeats_alternate_with_the_parents(tmp_path: Path, treewright) -> None:
     noisy = SWEEP.replace(
         "$(cat score.txt)",
         "$(awk -v n=$(wc -l < $COUNT) '{ printf \"%.3f\", $1 + ((n * 7) % 5) / 1000 }' score.txt)",
@@ -189,7 +187,9 @@ def test_a_parent_whose_sweep_fails_is_not_the_candidates_failure(
     assert fates(toy)["better"][0] == "promoted"
 
 
-def test_out_of_range_is_broken_and_a_constraint_must_hold(tmp_path: Path, treewright) -> None:
+def test_values_out_of_range_are_broken_and_constraints_must_hold(
+    tmp_path: Path, treewright
+) -> None:
     memory = '[[metrics]]\nname = "memory"\ndirection = "minimize"\nmax = 12\nconstraint = true\n'
     toy = one_number(
         tmp_path / "r", "deterministic = true\nmin = 0\nmax = 3", memory,
@@ -239,7 +239,7 @@ def test_a_root_that_cannot_be_searched_from_is_refused(
         ("constraint = true\nmax = 1", "cannot be primary"),
     ],
 )
-def test_settings_that_contradict_each_other(tmp_path: Path, settings: str, said: str) -> None:
+def test_contradictory_settings_are_refused(tmp_path: Path, settings: str, said: str) -> None:
     path = tmp_path / "treewright.toml"
     path.write_text(CONFIG.format(score=settings, more=""))
     with pytest.raises(UsageError, match=said.replace("[", r"\[")):
@@ -264,8 +264,9 @@ def test_the_interval_of_a_deterministic_metric_is_its_gain() -> None:
     "after", [[0.7, 0.1, 0.2], [0.2, 0.7, 0.1]], ids=["9e-18 better", "9e-18 worse"]
 )
 @pytest.mark.parametrize("metric", [EXACT, REPEATED])
-def test_the_error_of_a_sum_is_no_gain(metric: MetricConfig, after: list[float]) -> None:
-    """The same values, dealt out to other configs: what one gains another one loses."""
+def test_the_rounding_error_of_a_sum_is_no_gain(metric: MetricConfig, after: list[float]) -> None:
+    """The candidate has the same values in other configs: the gain of one config is the loss of
+    another."""
     repeats = [([0.1, 0.2, 0.7], after)] * (metric.repeats or 1)
     found = compare(metric, *repeats)
     assert found.metrics[0].verdict == "unchanged"
@@ -274,9 +275,9 @@ def test_the_error_of_a_sum_is_no_gain(metric: MetricConfig, after: list[float])
 
 
 @pytest.mark.parametrize("others", [7, 19, 999])
-def test_a_gain_in_one_small_config_is_one(others: int) -> None:
-    """It is twice as good there; that the others are large, and many, is no error of that. By the
-    mean size of all it was."""
+def test_a_gain_in_one_small_config_counts(others: int) -> None:
+    """The value is doubled there. Regression: the tolerance was relative to the mean size of all
+    configs, and the large ones hid the gain."""
     large, small = [1e8] * others, 5e-4
     better = compare(EXACT, ([*large, small], [*large, 2 * small]))
     worse = compare(EXACT, ([*large, 2 * small], [*large, small]))
@@ -290,7 +291,7 @@ def test_repeats_that_scatter_more_than_they_gain_are_noise() -> None:
     assert noise.recommendation.reasons == ["insufficient_signal"]
 
 
-def test_drift_that_both_sides_have_does_not_count() -> None:
+def test_drift_of_both_sides_does_not_count() -> None:
     drifting = [([float(n)], [n + 0.1]) for n in range(4)]
     assert compare(REPEATED, *drifting).recommendation.grade == "strong"
 
@@ -300,7 +301,7 @@ def test_a_deterministic_metric_that_differs_between_repeats_blocks() -> None:
     assert found.recommendation.reasons == ["not_deterministic"]
 
 
-def test_several_sweeps_in_one_file_are_told_apart() -> None:
+def test_several_sweeps_in_one_file_are_read_separately() -> None:
     def table(value: float) -> bytes:
         return f"config_id,status,score\n0,ok,{value}\n".encode()
 
@@ -317,7 +318,7 @@ def test_several_sweeps_in_one_file_are_told_apart() -> None:
         repeated.merge([(Part(), data)])
 
 
-def test_reading_leaves_out_rows_that_are_outside() -> None:
+def test_reading_skips_rows_outside_the_bounds() -> None:
     bounded = MetricConfig(name="score", direction="maximize", primary=True, max=1)
     found = objectives.read(b"config_id,status,score\n0,ok,1\n1,ok,1.5\n", [bounded])
     assert (found.sound_ids, json.dumps(found.problems.examples)) == (
@@ -325,9 +326,7 @@ def test_reading_leaves_out_rows_that_are_outside() -> None:
     )  # fmt: skip
 
 
-def test_what_an_earlier_run_has_measured_is_used_where_that_is_asked_for(
-    tmp_path: Path, treewright
-) -> None:
+def test_results_of_an_earlier_run_are_reused_on_request(tmp_path: Path, treewright) -> None:
     toy = one_number(
         tmp_path / "r", "deterministic = true",
         sweep=f'if grep -q 2.6 score.txt; then echo >> "$COUNT"; fi\n{SWEEP}',
@@ -389,10 +388,11 @@ echo "0,ok,$(cat judge.txt),1" >> "$TREEWRIGHT_RESULTS_CSV"
 """
 
 
-def test_results_from_before_a_path_was_protected_are_not_used_again(
+def test_results_from_before_a_path_was_protected_are_not_reused(
     tmp_path: Path, treewright
 ) -> None:
-    """A user who adds a path because a candidate wrote there does not get its numbers again."""
+    """The user protected a path that a candidate's code had written to; its earlier results are not
+    reused."""
     toy = one_number(
         tmp_path / "r", "deterministic = true", sweep=CHEATING_SWEEP,
         a_cheat=("candidate.sh", "true", "echo 9 > judge.txt"),
@@ -412,9 +412,9 @@ def test_results_from_before_a_path_was_protected_are_not_used_again(
         assert (found.decision.fate, found.results_from) == (fate, UNSET)
 
 
-def test_results_of_another_roots_sweep_are_not_used_again(tmp_path: Path, treewright) -> None:
-    """With `checkout = "root"` it is the root's files that measure: the same candidate of another
-    root is measured by others."""
+def test_results_of_another_roots_sweep_are_not_reused(tmp_path: Path, treewright) -> None:
+    """With `checkout = "root"` the root's files measure: another root measures the same candidate
+    with other files."""
     toy = one_number(
         tmp_path / "r", "deterministic = true",
         sweep=SWEEP.replace("$(cat score.txt)", '$(sh judge.sh "$TREEWRIGHT_CANDIDATE/score.txt")'),
@@ -456,11 +456,11 @@ while len(list(here.iterdir())) < 2 and time.monotonic() < deadline:
 
 
 @pytest.mark.parametrize("is_bad", [False, True])
-def test_of_the_same_code_at_the_same_moment_one_is_swept(
+def test_concurrent_candidates_with_the_same_code_are_swept_once(
     tmp_path: Path, treewright, is_bad: bool
 ) -> None:
-    """Two planners meet before either is done, so both candidates are there at the same moment. A
-    failed sweep leaves no results to reuse: each candidate is swept."""
+    """Two planners meet before either ends, so both candidates exist at the same moment. If the
+    first sweep fails, there are no results to reuse, and each candidate is swept."""
     mine = 'echo >> "$COUNT"' + ("; exit 1" if is_bad else "")
     sweep = f"if grep -q 2.6 score.txt; then {mine}; fi\n{SWEEP}"
     toy = one_number(

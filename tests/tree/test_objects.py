@@ -1,4 +1,4 @@
-"""Tests of object names that are computed here, and of the changes that are staged."""
+"""Object names that are computed without git, and staged changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from treewright.tree.repository.worktrees import Worktrees, resolve
 
 @pytest.fixture
 def many(toy: ToyRepository) -> ToyRepository:
-    """Files, links and directories with names that git sorts in a special way."""
+    """Create files, links and directories with names that git sorts differently from Python."""
     for name in ("a/b/c", "a.b", "a-b/x", "a0", "ü/é f", "run.sh", "sub/deep/er/x"):
         toy.write(name, name)
     (toy.path / "run.sh").chmod(0o755)
@@ -60,7 +60,7 @@ def test_trees_and_commits_have_gits_names(many: ToyRepository, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("renames", ["false", "true", "copies"])
-def test_a_change_says_what_the_commit_will_be(
+def test_a_staged_change_has_the_tree_of_the_commit(
     many: ToyRepository, candidate: Path, renames: str
 ) -> None:
     many.git("config", "diff.renames", renames)
@@ -86,5 +86,5 @@ def test_a_change_says_what_the_commit_will_be(
     assert set(differing[0]) == set(staged.changes)
 
 
-def test_nothing_staged_says_nothing() -> None:
+def test_an_empty_stage_has_no_change() -> None:
     assert Staged.parse("") == Staged((), "")

@@ -45,7 +45,7 @@ def test_a_failure_during_an_interruption_is_left_for_the_next_invocation() -> N
     assert found == Retry("interrupted", delay_seconds=None)
 
 
-def test_an_allowance_that_was_too_small_is_no_failure() -> None:
+def test_an_allowance_that_was_too_small_is_not_a_failure() -> None:
     assert decide_outcome(error(CAP_REACHED), RULES, around(1)) == Retry(CAP_REACHED)
 
 
@@ -94,7 +94,7 @@ def test_a_changed_deciding_file_is_retried_only_among_several_candidates() -> N
         ("eval_timeout", {"sweep": WORKS, "tests": WORKS}, Record()),
     ],
 )
-def test_a_failed_command_is_the_candidates_fault_if_it_works_on_the_root(
+def test_a_failed_command_is_the_candidates_failure_if_it_works_on_the_root(
     code, root, action
 ) -> None:
     assert decide_outcome(error(code), RULES, around(root=root)) == action
@@ -141,7 +141,7 @@ def test_a_possible_outage_is_held(code, facts, action) -> None:
         ("sweep_failed", 0, {"is_local": False, "has_passing_peer": True}, Record()),
     ],
 )
-def test_a_held_failure(code, pauses, facts, action) -> None:
+def test_a_held_failure_is_decided_by_the_other_evaluations(code, pauses, facts, action) -> None:
     assert decide_held(code, pauses, around(**facts), goes_on=True) == action
 
 
@@ -162,6 +162,6 @@ def test_the_root_is_not_checked_for_a_run_that_ends() -> None:
         ("incomplete_rows", True, {}, Record()),
     ],
 )
-def test_a_heldout_sweep(code, is_measured, facts, action) -> None:
+def test_the_outcome_of_a_held_out_sweep_is_decided(code, is_measured, facts, action) -> None:
     found = decide_measurement(error(code), RULES, around(**facts), is_measured=is_measured)
     assert found == action

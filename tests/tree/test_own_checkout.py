@@ -1,4 +1,4 @@
-"""A sweep that runs from a checkout of the root, and results that only it can have written."""
+"""A sweep that runs from a checkout of the root, and sealed results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fate(evaluation: Evaluation) -> str:
 
 @pytest.fixture
 def own(toy: ToyRepository) -> ToyRepository:
-    """The sweep reads a file that is not protected, and the candidate's parameters."""
+    """A repository with a sweep that reads an unprotected file and the candidate's parameters."""
     toy.write("offset.awk", "20")
     script = SWEEP.replace("loss = 20", "loss = '\"$(cat offset.awk)\"'")
     script = script.replace("params.txt >", '"$TREEWRIGHT_CANDIDATE/params.txt" >')
@@ -47,7 +47,7 @@ def own(toy: ToyRepository) -> ToyRepository:
     return toy
 
 
-def test_what_the_sweep_reads_is_the_roots(own: ToyRepository) -> None:
+def test_the_sweep_reads_files_of_the_root(own: ToyRepository) -> None:
     only_idea(own, idea("Start lower", "--- a/offset.awk\n+++ b/offset.awk\n@@ -1 +1 @@\n"
                         "-20\n\\ No newline at end of file\n+10\n"))  # fmt: skip
     evaluation = evaluated(own)
@@ -57,7 +57,7 @@ def test_what_the_sweep_reads_is_the_roots(own: ToyRepository) -> None:
     assert evaluation.parent_relative.primary_gain == 0.0
 
 
-def test_the_code_that_is_measured_is_the_candidates(own: ToyRepository) -> None:
+def test_the_sweep_measures_the_candidates_code(own: ToyRepository) -> None:
     only_idea(own, set_parameter("A", 2.0))
     assert fate(evaluated(own, confirm_configs=4)) == "promoted"
     assert not list(own.run_dir("run").glob("cand/*")), "no checkout is left behind"
@@ -82,7 +82,9 @@ def test_code_that_writes_into_the_sweeps_checkout_is_rejected(
     assert said in evaluation.error.message
 
 
-def test_what_a_sweep_may_leave_in_its_checkout(own: ToyRepository, tmp_path: Path) -> None:
+def test_a_sweep_may_leave_results_logs_and_bytecode_in_its_checkout(
+    own: ToyRepository, tmp_path: Path
+) -> None:
     root = RootVersion(own.path, own.git("rev-parse", "HEAD").strip())
     place, package = tmp_path / "own", tmp_path / "package"
     worktrees.export(root.repo, root.commit, place)
@@ -100,13 +102,13 @@ def test_what_a_sweep_may_leave_in_its_checkout(own: ToyRepository, tmp_path: Pa
     assert "offset.awk of" in root_checkout.describe_changes(root, place, before)
 
 
-def test_results_in_the_candidates_checkout_do_not_go_with_it(toy: ToyRepository) -> None:
+def test_a_path_of_results_in_the_candidates_checkout_is_refused(toy: ToyRepository) -> None:
     toy.write("treewright.toml", OWN.replace("checkout =", 'results_csv = "r.csv"\ncheckout ='))
     with pytest.raises(UsageError, match="TREEWRIGHT_RESULTS_CSV"):
         config.load(toy.path / "treewright.toml")
 
 
-def test_only_the_key_makes_a_seal(tmp_path: Path) -> None:
+def test_a_seal_needs_the_key(tmp_path: Path) -> None:
     results, data, key = tmp_path / "r.csv", b"config_id,status\n0,ok\n", seals.new_key()
     good = seals.seal(data, key)
     results.write_bytes(good)
@@ -121,7 +123,7 @@ def test_only_the_key_makes_a_seal(tmp_path: Path) -> None:
         assert not results.exists()
 
 
-def test_a_sweep_that_seals_nothing_is_refused_at_the_start(toy: ToyRepository) -> None:
+def test_a_sweep_that_does_not_seal_is_refused_at_the_start(toy: ToyRepository) -> None:
     toy.write("treewright.toml", CONFIG.replace("[tests]", "sealed = true\n\n[tests]"))
     toy.commit("sealed, it says")
     with pytest.raises(TreewrightError, match="sealed = true"):
@@ -164,7 +166,7 @@ for name in ("mem", "environ", "fd/0"):
 
 
 @pytest.mark.parametrize("extra", ["", 'isolation = "bubblewrap"\n'], ids=["open", "isolated"])
-def test_the_template_end_to_end(tmp_path: Path, extra: str, request) -> None:
+def test_the_sweep_template_works_end_to_end(tmp_path: Path, extra: str, request) -> None:
     if extra:
         request.getfixturevalue("bubblewrap")
     toy = answering.make(tmp_path / "r", extra)
@@ -187,13 +189,13 @@ def test_the_template_end_to_end(tmp_path: Path, extra: str, request) -> None:
     assert fate(better) == "promoted"
     assert fate(peek) == "gate_failed"
     said = (run_dir / "eval" / "e000002" / "experiment" / "sweep.log").read_text()
-    if extra or os.geteuid() != 0:  # root may look into every process, unless it is isolated
+    if extra or os.geteuid() != 0:  # root can read every process, unless the candidate is isolated
         assert "cannot open mem" in said
         assert "cannot open environ" in said
         assert "of the judge" not in said
 
 
-def test_the_judge_never_sees_modules_of_the_candidate(tmp_path: Path) -> None:
+def test_the_scoring_process_never_imports_modules_of_the_candidate(tmp_path: Path) -> None:
     toy = answering.make(tmp_path / "r")
     for name in ("csv", "json", "hmac", "sitecustomize", "usercustomize"):
         toy.write(f"{name}.py", "raise SystemExit('the judge runs code of the candidate')\n")

@@ -35,7 +35,7 @@ def draw(kind: str, generator: random.Random) -> float:
         (25, "skewed", 0.89, 0.965),
     ],
 )
-def test_the_interval_covers_the_mean_as_often_as_it_says(n, kind, at_least, at_most) -> None:
+def test_the_interval_covers_the_mean_at_its_confidence_level(n, kind, at_least, at_most) -> None:
     generator = random.Random(f"{n}{kind}")
     trials, covered, above, below = 1500, 0, 0, 0
     for _ in range(trials):
@@ -49,7 +49,7 @@ def test_the_interval_covers_the_mean_as_often_as_it_says(n, kind, at_least, at_
         assert max(above, below) / trials < 0.045, "noise passes for a gain once in forty"
 
 
-def test_one_pair_says_nothing_of_noise() -> None:
+def test_one_pair_has_no_interval() -> None:
     assert paired.interval([1.0], 0) is None
     assert paired.interval([], 0) is None
 
@@ -66,13 +66,13 @@ def test_the_interval_surrounds_the_mean_and_a_constant_has_no_width(deltas, see
 
 @given(samples, st.sampled_from([0.25, 0.5, 2.0, 1024.0]))
 @example([1.0, 54994.232808, 54994.232808, -982550.071981], 0.25)
-def test_scaling_scales_exactly(deltas, factor) -> None:
+def test_scaling_the_data_scales_the_interval_exactly(deltas, factor) -> None:
     low, high = paired.interval(deltas, 3) or (0, 0)
     assert paired.interval([x * factor for x in deltas], 3) == (low * factor, high * factor)
 
 
 @given(samples, reasonable)
-def test_shifting_shifts(deltas, shift) -> None:
+def test_shifting_the_data_shifts_the_interval(deltas, shift) -> None:
     low, high = paired.interval(deltas, 3) or (0, 0)
     moved = paired.interval([x + shift for x in deltas], 3)
     size = max(map(abs, [*deltas, shift, 1.0]))
@@ -104,8 +104,9 @@ def test_no_finite_number_is_too_large_or_too_small(values) -> None:
 
 
 @given(st.integers(-1000, 1000), samples)
-def test_extreme_scales_have_the_same_interval(exponent, deltas) -> None:
-    """Divergence gives numbers near the end of the range; they must not end the evaluation."""
+def test_the_interval_scales_to_extreme_numbers(exponent, deltas) -> None:
+    """A diverging candidate gives numbers near the end of the range; they must not end the
+    evaluation."""
     deltas = [float(round(x)) for x in deltas]
     scaled = [math.ldexp(x, exponent) for x in deltas]
     low, high = paired.interval(deltas, 5) or (0, 0)
@@ -131,7 +132,7 @@ GOLDEN_3 = [0.5, 0.25, 0.75]
 GOLDEN_12 = [0.1, -0.2, 0.3, 0.4, 0.05, 0.6, -0.7, 0.8, 0.15, 0.2, 0.25, -0.1]
 
 
-def test_the_bits_are_the_same_on_every_machine() -> None:
+def test_the_interval_has_the_same_bits_on_every_machine() -> None:
     assert [x.hex() for x in paired.interval(GOLDEN_3, 0) or ()] == [
         "-0x1.efc1cbdd65958p-4",
         "0x1.1efc1cbdd6596p+0",

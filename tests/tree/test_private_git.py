@@ -1,4 +1,4 @@
-"""What tests and sweeps do with git stays with them; the user's repository is as it was."""
+"""Git commands of tests and sweeps do not change the user's repository."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ FLAGS = ("--ideas-per-node", "1", "--max-depth", "1", "--sweep-config-limit", "8
 
 
 def shared(repo: ToyRepository) -> dict[str, str]:
-    """All that worktrees share with their repository, but the branches of the search."""
+    """Return everything that worktrees share with their repository, except the search's
+    branches."""
     refs = repo.git("for-each-ref").splitlines()
     return {
         "refs": "\n".join(line for line in refs if "/treewright/" not in line),
@@ -46,7 +47,7 @@ def shared(repo: ToyRepository) -> dict[str, str]:
 
 @pytest.fixture
 def busy_toy(toy: ToyRepository) -> ToyRepository:
-    """A repository with tags, branches and a stash that its owner could lose."""
+    """A repository with tags, branches and a stash of the user."""
     toy.git("branch", "kept")
     toy.git("tag", "v1")
     toy.git("tag", "-am", "annotated", "v2")
@@ -55,7 +56,7 @@ def busy_toy(toy: ToyRepository) -> ToyRepository:
     return toy
 
 
-def test_nothing_that_tests_and_sweeps_do_to_shared_refs_reaches_the_repository(
+def test_ref_changes_of_tests_and_sweeps_do_not_reach_the_repository(
     busy_toy: ToyRepository,
 ) -> None:
     for script in ("tests.sh", "sweep.sh"):
@@ -74,7 +75,7 @@ def test_nothing_that_tests_and_sweeps_do_to_shared_refs_reaches_the_repository(
     assert list(busy_toy.path.glob(".git/worktrees/*/treewright-private")) == []
 
 
-def test_a_candidate_without_its_git_is_not_taken_for_the_repository_around_it(
+def test_a_candidate_without_git_does_not_use_the_surrounding_repository(
     busy_toy: ToyRepository,
 ) -> None:
     test = "rm .git; git stash -q; git tag lost; git config user.name x; git init -q; git add .\n"
@@ -86,7 +87,7 @@ def test_a_candidate_without_its_git_is_not_taken_for_the_repository_around_it(
     assert store.load(run_dir).evaluations["e000001"].error is None
 
 
-def test_killed_in_a_sweep_the_worktree_is_the_repositorys_again(
+def test_a_worktree_is_reattached_after_a_kill_in_a_sweep(
     toy: ToyRepository, tmp_path: Path
 ) -> None:
     add_gate(toy)
@@ -113,10 +114,10 @@ def worktree(toy: ToyRepository, tmp_path: Path) -> Path:
     return trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
 
 
-def test_each_command_fetches_the_submodules_it_needs_and_the_next_has_none_of_it(
+def test_submodules_fetched_by_one_command_are_gone_for_the_next(
     toy: ToyRepository, tmp_path: Path
 ) -> None:
-    """The tests' remains in the place of a submodule are not the commit."""
+    """Files that the tests left in the directory of a submodule are not part of the commit."""
     library = ToyRepository.create(tmp_path / "library")
     toy.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add",
             str(library.path), "lib")  # fmt: skip
@@ -138,7 +139,7 @@ def test_each_command_fetches_the_submodules_it_needs_and_the_next_has_none_of_i
     assert list(toy.path.glob(".git/worktrees/*")) == []
 
 
-def test_a_worktree_that_leads_elsewhere_is_left_alone(toy: ToyRepository, worktree: Path) -> None:
+def test_a_worktree_of_another_repository_is_left_alone(toy: ToyRepository, worktree: Path) -> None:
     before = shared(toy)
     inside = private_repository(worktree)
     inside.__enter__()
@@ -151,7 +152,7 @@ def test_a_worktree_that_leads_elsewhere_is_left_alone(toy: ToyRepository, workt
 
 
 @pytest.mark.parametrize("kind", ["sha1", "sha256"])
-def test_the_private_repository_is_whole(tmp_path: Path, kind: str) -> None:
+def test_the_private_repository_is_complete(tmp_path: Path, kind: str) -> None:
     repo = ToyRepository(tmp_path / "a repo")
     repo.path.mkdir()
     repo.git("init", "-q", "-b", "main", f"--object-format={kind}")
@@ -174,7 +175,7 @@ def test_the_private_repository_is_whole(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_repository_whose_git_directory_is_elsewhere(toy: ToyRepository, tmp_path: Path) -> None:
-    """As that of a submodule is: its `.git` is a file too, and nothing is shared."""
+    """The repository is a submodule: its `.git` is a file too, and no ref is shared."""
     toy.git("init", "-q", "--separate-git-dir", str(tmp_path / "elsewhere.git"))
     with private_repository(toy.path) as unchanged:
         toy.git("branch", "mine")

@@ -1,4 +1,4 @@
-"""A protected submodule is compared like any other protected file, by what its commit says."""
+"""A protected submodule is compared with its commit, like any other protected file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def around(toy: ToyRepository, tmp_path: Path) -> ToyRepository:
 
 @pytest.mark.parametrize("known", [True, False], ids=["the user has it", "only the candidate"])
 @pytest.mark.parametrize("isolated", [False, True])
-def test_whoever_fetches_it_has_not_changed_it(
+def test_fetching_a_protected_submodule_does_not_change_it(
     around: ToyRepository, known: bool, isolated: bool
 ) -> None:
     head = around.git("rev-parse", "HEAD").strip()
@@ -67,7 +67,7 @@ def test_whoever_fetches_it_has_not_changed_it(
 
 @pytest.mark.parametrize("hidden", HIDDEN)
 @pytest.mark.parametrize("isolated", [False, True])
-def test_a_change_is_seen_however_it_is_hidden(
+def test_a_hidden_change_of_a_protected_submodule_is_found(
     around: ToyRepository, hidden: str, isolated: bool
 ) -> None:
     head = around.git("rev-parse", "HEAD").strip()
@@ -79,7 +79,7 @@ def test_a_change_is_seen_however_it_is_hidden(
     assert find_changed(around.path, path, head, ["lib"]) == ["lib"]
 
 
-def test_a_change_in_a_submodule_of_it_is_seen(around: ToyRepository) -> None:
+def test_a_change_in_a_nested_submodule_is_found(around: ToyRepository) -> None:
     head = around.git("rev-parse", "HEAD").strip()
     path = worktrees_of(around.path).add_candidate("e1", head)
     with private_repository(path):

@@ -1,4 +1,4 @@
-"""Removing many candidates at once takes exactly those, worktree and branch."""
+"""Removing many candidates at once removes exactly their worktrees and branches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.toy import ToyRepository
 from treewright.tree.repository.worktrees import Worktrees
 
 
-def test_only_the_named_ones_go(toy: ToyRepository) -> None:
+def test_only_the_named_candidates_are_removed(toy: ToyRepository) -> None:
     trees = Worktrees(toy.path, toy.run_dir("r"), "r")
     commit = toy.git("rev-parse", "HEAD").strip()
     for name in ("e1", "e2", "e3"):

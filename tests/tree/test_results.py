@@ -1,4 +1,4 @@
-"""Reading a sweep's CSV: nothing is repaired, everything wrong is named."""
+"""Reading a sweep's CSV: no value is repaired, and every error is named."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(place: Path, text: str | bytes, limit: int | None = None, metrics=("los
     ],
     ids=["plain", "bom", "crlf", "blank lines", "quoted", "other columns", "blanks"],
 )
-def test_forms_of_the_same_results(place: Path, text: str) -> None:
+def test_equivalent_forms_of_a_csv_give_the_same_results(place: Path, text: str) -> None:
     found = read(place, text)
     assert found.problems.counts == {}
     assert found.sound_ids == found.all_ids == {0, 1}
@@ -97,7 +97,7 @@ def test_missing_columns_are_named(place: Path, text: str) -> None:
     assert found.sound_ids == set()
 
 
-def test_a_column_that_is_there_twice_is_not_guessed_at(place: Path) -> None:
+def test_a_duplicate_column_is_an_error(place: Path) -> None:
     found = read(place, "config_id,status,loss,loss\n0,ok,1,2\n")
     assert found.problems.counts
     assert found.sound_ids == set()
@@ -108,7 +108,7 @@ def test_bytes_that_are_not_text_are_unreadable(place: Path, data: bytes) -> Non
     assert "unreadable_results" in read(place, data).problems.counts
 
 
-def test_a_file_that_is_not_there(place: Path) -> None:
+def test_a_missing_file_is_an_error(place: Path) -> None:
     found = read_results(place / "none.csv", ["loss"])
     assert found.problems.examples == ["unreadable_results: the sweep wrote no results CSV"]
 
@@ -120,13 +120,13 @@ def test_an_endless_field_is_unreadable(place: Path) -> None:
     ]
 
 
-def test_rows_beyond_the_limit_are_not_even_checked(place: Path) -> None:
+def test_rows_beyond_the_limit_are_not_checked(place: Path) -> None:
     found = read(place, f"{HEADER}\n0,ok,1\n7,failed,nan\n7,ok,inf\n", limit=5)
     assert found.problems.counts == {}
     assert found.all_ids == {0}
 
 
-def test_many_problems_are_counted_but_not_all_told(place: Path) -> None:
+def test_many_problems_are_counted_but_not_all_listed(place: Path) -> None:
     rows = "\n".join(f"{i},ok,nan" for i in range(1000))
     found = read(place, f"{HEADER}\n{rows}\n")
     assert found.problems.counts == {"non_finite_metric": 1000}
@@ -139,7 +139,7 @@ cells = st.sampled_from(
 
 
 @given(st.lists(st.lists(cells, max_size=4).map(",".join), max_size=8))
-def test_whatever_is_in_the_file_sound_rows_are_finite_unique_and_ok(place: Path, rows) -> None:
+def test_sound_rows_of_any_file_are_finite_unique_and_ok(place: Path, rows) -> None:
     found = read(place, "\n".join([HEADER, *rows]))
     assert found.sound_ids <= found.all_ids
     assert set(found.values["loss"]) == found.sound_ids

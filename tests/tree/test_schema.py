@@ -1,4 +1,4 @@
-"""The published schemas are those of the types, and real files validate against them."""
+"""The published schemas match the types, and real files validate against them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_committed_schemas_are_up_to_date(name: str) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [False, True], ids=["real", "dry"])
-def test_runs_validate(tmp_path: Path, dry_run: bool) -> None:
+def test_manifests_of_real_runs_match_the_schema(tmp_path: Path, dry_run: bool) -> None:
     run_dir = search(
         make_target(tmp_path / "repo").path,
         dry_run=dry_run,
@@ -46,7 +46,7 @@ def test_runs_validate(tmp_path: Path, dry_run: bool) -> None:
     assert {json.loads(line)["type"] for line in lines} >= {"lease", "run_created", "decided"}
 
 
-def test_a_wrong_manifest_does_not_validate() -> None:
+def test_a_wrong_manifest_does_not_match_the_schema() -> None:
     validator = jsonschema.Draft202012Validator(schema.schemas()["manifest.schema.json"])
     assert not validator.is_valid({"tree_run_id": 3})
 

@@ -1,4 +1,4 @@
-"""Scoring and the gate: nothing unmeasured, unclear or worse ever gets through."""
+"""Scoring and the gate: no unmeasured, unclear or worse candidate is promoted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def passes(comparison: Comparison) -> bool:
     return gate.decide(comparison.recommendation, None).passed
 
 
-def test_a_plain_improvement() -> None:
+def test_a_clear_improvement_passes() -> None:
     found = compare(BASE, [x - 1 for x in BASE])
     said = found.recommendation
     assert (said.should_explore, said.grade) == (True, "strong")
@@ -48,14 +48,14 @@ def test_a_plain_improvement() -> None:
     assert passes(found)
 
 
-def test_a_plain_regression() -> None:
+def test_a_clear_regression_fails() -> None:
     found = compare(BASE, [x + 1 for x in BASE])
     assert found.recommendation.reasons == ["primary_metric_regressed"]
     assert found.recommendation.grade == "weak"
     assert not passes(found)
 
 
-def test_the_direction_decides_what_better_is() -> None:
+def test_the_direction_decides_which_value_is_better() -> None:
     up = MetricConfig(name="loss", direction="maximize", primary=True)
     assert passes(compare(BASE, [x + 1 for x in BASE], [up]))
     assert not passes(compare(BASE, [x - 1 for x in BASE], [up]))
@@ -63,7 +63,7 @@ def test_the_direction_decides_what_better_is() -> None:
 
 @given(columns, st.randoms(use_true_random=False))
 def test_noise_is_not_an_improvement(base, generator: random.Random) -> None:
-    """Differences that cancel exactly say nothing, however large they are."""
+    """Differences that cancel exactly are no evidence, however large they are."""
     noise = [generator.uniform(0, 100) for _ in range(4)]
     noise += [-x for x in noise]
     generator.shuffle(noise)
@@ -83,7 +83,7 @@ def test_noise_passes_the_gate_as_rarely_as_the_interval_promises() -> None:
 
 
 @pytest.mark.parametrize(("gain", "verdict"), [(0.5, "unchanged"), (0.51, "improved")])
-def test_a_gain_within_the_tolerance_is_none(gain: float, verdict: str) -> None:
+def test_a_gain_within_the_tolerance_does_not_count(gain: float, verdict: str) -> None:
     metric = MetricConfig(name="loss", direction="minimize", primary=True, tolerance=0.5)
     assert compare(BASE, [x - gain for x in BASE], [metric]).metrics[0].verdict == verdict
     worse = compare(BASE, [x + gain for x in BASE], [metric]).metrics[0].verdict
@@ -147,7 +147,7 @@ def test_any_finite_numbers_can_be_compared_and_written_down(base, candidate) ->
 
 
 @given(columns, columns, st.integers(0, 2**32))
-def test_what_passes_has_a_gain_and_no_primary_regression(base, candidate, seed) -> None:
+def test_a_passing_candidate_has_a_gain_and_no_primary_regression(base, candidate, seed) -> None:
     found = compare(
         results(loss=base, cost=base), results(loss=candidate, cost=candidate), (LOSS, COST), seed
     )
@@ -163,7 +163,7 @@ def test_what_passes_has_a_gain_and_no_primary_regression(base, candidate, seed)
 
 
 @given(columns, columns, st.floats(0, 1e6))
-def test_better_everywhere_is_never_judged_worse(base, candidate, more) -> None:
+def test_a_candidate_that_is_better_everywhere_is_never_judged_worse(base, candidate, more) -> None:
     order = ["regressed", "unchanged", "improved"]
     before = compare(base, candidate).metrics[0].verdict
     after = compare(base, [x - more for x in candidate]).metrics[0].verdict
@@ -177,7 +177,7 @@ def test_the_order_of_rows_and_ids_does_not_matter(order, candidate) -> None:
 
 
 def both(loss: float, cost: float) -> Comparison:
-    """A comparison with the given gains of the primary and the other metric."""
+    """Return a comparison with the given gains of the primary and the other metric."""
     return compare(
         results(loss=BASE, cost=BASE),
         results(loss=[x - loss for x in BASE], cost=[x - cost for x in BASE]),
@@ -199,13 +199,13 @@ def both(loss: float, cost: float) -> Comparison:
         (-1.0, 9.0, "mixed", False),
     ],
 )
-def test_grades_and_what_the_gate_makes_of_them(loss, cost, grade, through) -> None:
+def test_the_gate_decides_by_the_grades_of_the_metrics(loss, cost, grade, through) -> None:
     found = both(loss, cost)
     assert found.recommendation.grade == grade
     assert passes(found) == through
 
 
-def test_weights_weigh() -> None:
+def test_a_weight_scales_the_effect_of_a_metric() -> None:
     light = MetricConfig(name="cost", direction="minimize", weight=0.1)
     heavy = MetricConfig(name="cost", direction="minimize", weight=10)
     base = results(loss=BASE, cost=BASE)
@@ -251,7 +251,9 @@ def heldout(gain: float | None, *reasons: str, rows: int = 8) -> Recommendation:
          ["primary_metric_regressed"], None),
     ],
 )  # fmt: skip
-def test_confirmation(selection, on_heldout, held, reasons, shrinkage) -> None:
+def test_a_confirmation_depends_on_the_held_out_configs(
+    selection, on_heldout, held, reasons, shrinkage
+) -> None:
     found = gate.confirm(selection, on_heldout, 8, 12)
     assert (found.held, found.reasons) == (held, reasons)
     assert found.shrinkage == (None if shrinkage is None else pytest.approx(shrinkage))
@@ -262,7 +264,7 @@ MS = MetricConfig(name="cost", direction="minimize", weight=0.05)
 
 
 def test_rounding_is_no_gain() -> None:
-    """0.1 + 0.2 is not 0.3; that one is 1e-16 'better' says nothing about the code."""
+    """0.1 + 0.2 is not 0.3; a difference of 1e-16 is no evidence about the code."""
     for base in ([0.1 + 0.2] * 8, [0.0] * 8, [1e6 + 0.1] * 8, [1e-300] * 8):
         candidate = [math.nextafter(x, -math.inf) for x in base]
         found = compare(base, candidate)
@@ -286,7 +288,7 @@ def test_a_mixed_candidate_whose_primary_mean_is_worse_is_not_promoted() -> None
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3])
-def test_a_weight_is_worth_the_same_in_any_unit(unit: float) -> None:
+def test_a_weight_has_the_same_effect_in_any_unit(unit: float) -> None:
     """Slower by a factor of forty at a weight of 0.05 does not undo a better primary metric."""
     base = results(loss=BASE, cost=[unit] * 8)
     candidate = results(loss=[x * 0.9 for x in BASE], cost=[40 * unit] * 8)

@@ -1,4 +1,5 @@
-"""Seeds of random numbers are never mutated, and a candidate with only another seed is rejected."""
+"""Seeds of random numbers are never mutated, and a candidate that only changes a seed is
+rejected."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ SEEDS = [
 
 
 @pytest.mark.parametrize("source", SEEDS)
-def test_a_seed_is_no_place_to_edit(source: str) -> None:
+def test_mutations_do_not_edit_seeds(source: str) -> None:
     text = source.format(42)
     ast.parse(text)
     sites = find_sites(text.encode(), [0.5, 2.0], {"seed": [1, 2], "random_state": [1, 2]})
@@ -79,12 +80,12 @@ def test_a_seed_is_no_place_to_edit(source: str) -> None:
         "cache.key(42)\n",
     ],
 )
-def test_other_numbers_stay_tunable(source: str) -> None:
+def test_mutations_edit_other_numbers(source: str) -> None:
     sites = find_sites(source.encode(), [2.0], {})
     assert [site.token for site in sites] == ["42"]
 
 
-def test_seed_names() -> None:
+def test_names_of_seeds_are_recognised() -> None:
     seeds = "seed SEED _seed seed_ seed1 rng_seed randomSeed RANDOM_STATE seeds seed_value rng"
     others = "n_seeds seed_count seeded exceed version seedling_rate random state linseed_oil"
     assert [name for name in seeds.split() if not is_seed_name(name)] == []
@@ -105,7 +106,7 @@ def only_seeds(toy: ToyRepository) -> Callable[..., bool]:
     return go
 
 
-def test_commits_that_differ_in_a_seed(only_seeds) -> None:
+def test_commits_that_differ_only_in_a_seed_are_recognised(only_seeds) -> None:
     kept = [source for source in SEEDS if not only_seeds(source.format(42), source.format(84))]
     assert kept == []
 
@@ -141,7 +142,9 @@ def test_a_seed_that_is_added_is_a_change_of_the_seed(only_seeds, before: str, a
         ("random.seed(3)\n", "random.shuffle(rows)\nrandom.seed(3)\n"),
     ],
 )
-def test_more_than_a_seed_or_none(only_seeds, before: str, after: str) -> None:
+def test_commits_that_differ_in_more_than_a_seed_are_not_seed_changes(
+    only_seeds, before: str, after: str
+) -> None:
     assert not only_seeds(before, after)
 
 
@@ -151,7 +154,7 @@ def test_a_file_in_another_language_cannot_be_judged(only_seeds) -> None:
 
 
 def lucky(toy: ToyRepository, *changes: tuple[str, str]) -> None:
-    """A program whose score is its seed, with an idea for each change."""
+    """A program with its seed as its score, and an idea for each change."""
     program = "import random\nrandom.seed(42)\nrate = 1.0\n"
     toy.write("program.py", program)
     toy.write(
@@ -176,7 +179,7 @@ def lucky(toy: ToyRepository, *changes: tuple[str, str]) -> None:
     toy.commit("ideas")
 
 
-def test_a_candidate_with_another_seed_only_is_rejected(toy: ToyRepository) -> None:
+def test_a_candidate_that_only_changes_a_seed_is_rejected(toy: ToyRepository) -> None:
     lucky(toy, ("42", "84"), ("seed(42)\nrate = 1.0", "seed(84)\nrate = 2.0"))
     shape = Shape(sweep_config_limit=1, max_depth=1, ideas_per_node=2, beam_width=2)
     with open_run(RunRequest(toy.path, RUN_ID, shape=shape)) as coordinator:

@@ -1,4 +1,5 @@
-"""What events add up to: once is as good as twice, and arrival order is nothing."""
+"""The reducer: applying an event twice has no effect, and the order of completions does not
+matter."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def decided(depth: int = 1) -> ev.Decided:
 
 
 def story() -> list[ev.Event]:
-    """One of everything, in an order in which it can happen."""
+    """Return one event of every kind, in a possible order."""
     owner = Owner("t", 1, "s", "h", "", takeover="forced")
     artifact = Artifact("artifacts/n0000_heldout.csv", "s", 1, "")
     confirmation = Confirmation(8, 12, True, [], 0.1, 0.1, 0.0, 0.2, 0.0)
@@ -97,7 +98,7 @@ def tell(events: Iterable[ev.Event], start: Manifest | None = None) -> Manifest:
     return current
 
 
-def test_the_story_adds_up() -> None:
+def test_events_build_the_expected_manifest() -> None:
     found = tell(story())
     first, second = found.evaluations["e000001"], found.evaluations["e000002"]
     assert (first.status, first.attempt, second.status) == ("completed", 2, "failed")
@@ -115,20 +116,20 @@ def test_the_story_adds_up() -> None:
     assert found.stop_reason == "max_depth_reached"
 
 
-def test_nothing_happens_before_the_run_is_created() -> None:
+def test_events_before_the_creation_of_the_run_are_refused() -> None:
     events = story()
     assert state.apply(None, events[0]) is None
     assert state.apply(None, expanded()) is None
 
 
-def test_an_event_twice_in_a_row_is_an_event_once() -> None:
+def test_an_event_applied_twice_in_a_row_has_one_effect() -> None:
     events = story()
     expected = tell(events)
     assert tell(event for event in events for _ in range(2)) == expected
 
 
 @given(st.integers(1, 15), st.integers(1, 15))
-def test_an_event_that_comes_again_much_later_changes_nothing(which, at) -> None:
+def test_an_event_repeated_later_has_no_effect(which, at) -> None:
     events = story()
     which, at = min(which, at), max(which, at)
     repeated = [*events[: at + 1], events[which], *events[at + 1 :]]
@@ -156,13 +157,13 @@ def test_the_first_outcome_of_an_evaluation_counts() -> None:
     assert tell([*start, *late]) == tell(start)
 
 
-def test_events_survive_being_written_down() -> None:
+def test_events_survive_a_round_trip_through_json() -> None:
     decoder = msgspec.json.Decoder(ev.Event)
     again = [decoder.decode(msgspec.json.encode(event)) for event in story()]
     assert tell(again) == tell(story())
 
 
-def test_nothing_promoted_keeps_the_frontier_where_the_run_is_told_to_go_on() -> None:
+def test_a_depth_without_promotions_keeps_the_frontier_if_the_run_is_to_continue() -> None:
     empty = ev.Decided(depth=1, decisions={}, nodes=[], frontier=["n0000"], stop_reason=None)
     found = tell([ev.RunCreated(manifest=manifest()), expanded(), queued(1), finished(1), empty])
     assert found.frontier == ["n0000"]

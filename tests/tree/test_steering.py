@@ -1,4 +1,4 @@
-"""Commands for a run that is there: applied where nothing is half done, recorded, replayable."""
+"""Commands for a run: applied between steps, recorded, replayable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(
     most: int | None = None,
     **shape: Any,
 ) -> Manifest:
-    """Search to the end, or for `most` steps, and validate."""
+    """Search to the end, or for the given number of steps, and validate."""
     request = RunRequest(
         toy.path,
         "run",
@@ -70,7 +70,7 @@ def records(manifest: Manifest) -> list[Steering]:
 
 
 def after(toy: ToyRepository, count: int, action: Any, text: str = "", **fields: Any) -> Observer:
-    """Steer once this many evaluations have an outcome."""
+    """Steer once the given number of evaluations have an outcome."""
     seen = 0
 
     def observe(event: ev.Event) -> None:
@@ -84,7 +84,7 @@ def after(toy: ToyRepository, count: int, action: Any, text: str = "", **fields:
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])
-def test_stop_and_resume(toy: ToyRepository, policy: str | None) -> None:
+def test_a_stopped_run_can_be_resumed(toy: ToyRepository, policy: str | None) -> None:
     shape = STEADY if policy else BEAM
     found = run(toy, policy, after(toy, 1, "stop"), **shape)
     assert found.stop_reason == "stopped"
@@ -99,8 +99,8 @@ def test_stop_and_resume(toy: ToyRepository, policy: str | None) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_stop_now_ends_what_is_under_way(toy: ToyRepository, workers: int) -> None:
-    """A sweep that waits for ever unless it is ended."""
+def test_stop_now_ends_running_evaluations(toy: ToyRepository, workers: int) -> None:
+    """The sweep waits until the search ends it."""
     toy.write("sweep.sh", "sleep 1000\n")
     toy.commit("a sweep without end")
 
@@ -114,7 +114,7 @@ def test_stop_now_ends_what_is_under_way(toy: ToyRepository, workers: int) -> No
     assert found.spent.evals == 2
 
 
-def test_pause_holds_the_search_until_it_is_told_to_resume(toy: ToyRepository) -> None:
+def test_pause_holds_the_search_until_resume(toy: ToyRepository) -> None:
     timers: list[threading.Timer] = []
 
     def observe(event: ev.Event) -> None:
@@ -161,7 +161,7 @@ def test_an_injected_idea_is_tried(toy: ToyRepository, policy: str | None, first
 
 
 def test_a_depth_may_have_an_injected_idea_and_no_other(toy: ToyRepository) -> None:
-    """No source is asked for ideas then: its node is not expanded, and all others are banned."""
+    """No source is called: the node is not expanded, and all other nodes are banned."""
     shape: dict[str, Any] = {**BEAM, "max_depth": 2, "elites": 0}
     begun = run(toy, most=1, **shape)
     for node_id in begun.frontier:
@@ -181,7 +181,7 @@ def test_a_finished_run_tries_an_injected_idea_and_goes_on(toy: ToyRepository) -
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])
-def test_what_is_banned_is_not_tried(toy: ToyRepository, policy: str | None) -> None:
+def test_a_banned_idea_is_not_tried(toy: ToyRepository, policy: str | None) -> None:
     run(toy, policy, most=0, **(STEADY if policy else BEAM))
     steer(toy, "ban", pattern="# set [ab] to")
     found = run(toy)
@@ -208,9 +208,9 @@ def test_a_pattern_with_many_wildcards_does_not_delay_the_search(
     assert run(toy).stop_reason is not None
 
 
-def test_a_ban_does_not_wait_for_an_idea_that_has_become_a_pipe(toy: ToyRepository) -> None:
+def test_a_ban_does_not_block_on_an_idea_that_has_become_a_pipe(toy: ToyRepository) -> None:
     shape: dict[str, Any] = {**STEADY, "dry_run": True}
-    # The owner that looks at the pattern next has untried ideas, one of which a candidate replaced.
+    # The next owner has untried ideas; a candidate replaced one of their files.
     found = run(toy, "best-first", most=1, **shape)
     tried = {e.idea_path for e in found.evaluations.values()}
     path = next(i.path for n in found.nodes.values() for i in n.ideas if i.path not in tried)
@@ -218,7 +218,7 @@ def test_a_ban_does_not_wait_for_an_idea_that_has_become_a_pipe(toy: ToyReposito
     text = idea.read_bytes()
     idea.unlink()
     os.mkfifo(idea)
-    writer = os.open(idea, os.O_RDWR)  # else a reader that does wait would never come back
+    writer = os.open(idea, os.O_RDWR)  # else a reader that opens the pipe would block for ever
     try:
         os.write(writer, text)
         command = new_command("ban", pattern="nothing")
@@ -229,7 +229,7 @@ def test_a_ban_does_not_wait_for_an_idea_that_has_become_a_pipe(toy: ToyReposito
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])
-def test_a_banned_node_is_not_grown(toy: ToyRepository, policy: str | None) -> None:
+def test_a_banned_node_is_not_expanded(toy: ToyRepository, policy: str | None) -> None:
     shape = {**(STEADY if policy else BEAM), "ideas_per_node": 5}
     shape |= {} if policy else {"elites": 0}
     found = run(toy, policy, after(toy, 5, "ban", node_id="n0001"), **shape)
@@ -244,7 +244,7 @@ def test_a_banned_node_is_not_grown(toy: ToyRepository, policy: str | None) -> N
 
 
 @pytest.mark.parametrize("order", ["fixed", "live"])
-def test_a_boosted_node_comes_next(toy: ToyRepository, order: Any) -> None:
+def test_a_boosted_node_is_expanded_next(toy: ToyRepository, order: Any) -> None:
     observe = after(toy, 3, "boost", node_id="n0000", times=2)
     request = RunRequest(
         toy.path,
@@ -263,7 +263,7 @@ def test_a_boosted_node_comes_next(toy: ToyRepository, order: Any) -> None:
     assert [e.parent_node_id for e in later] == ["n0000", "n0000"]
 
 
-def test_by_depth_a_node_is_brought_back(toy: ToyRepository) -> None:
+def test_a_boost_returns_a_node_to_the_frontier(toy: ToyRepository) -> None:
     found = run(toy, most=1, **BEAM)
     assert "n0000" not in found.frontier
     steer(toy, "boost", node_id="n0000")
@@ -273,7 +273,7 @@ def test_by_depth_a_node_is_brought_back(toy: ToyRepository) -> None:
 
 
 @pytest.mark.parametrize("policy", [None, "best-first"])
-def test_the_budget_is_changed_under_way(toy: ToyRepository, policy: str | None) -> None:
+def test_the_budget_can_be_changed_during_a_run(toy: ToyRepository, policy: str | None) -> None:
     shape = {**(STEADY if policy else BEAM), "max_total_idea_evals": 4}
     observe = after(toy, 2, "budget", settings={"max_total_idea_evals": 6})
     found = run(toy, policy, observe, **shape)
@@ -311,7 +311,9 @@ def test_the_budget_is_changed_under_way(toy: ToyRepository, policy: str | None)
         ),
     ],
 )
-def test_what_cannot_be_applied_says_why(toy, action: str, fields, why: str | None) -> None:
+def test_a_command_that_cannot_be_applied_has_a_reason(
+    toy, action: str, fields, why: str | None
+) -> None:
     run(toy, most=0, **BEAM)
     steer(toy, action, **fields)
     found = run(toy, most=1)
@@ -342,24 +344,26 @@ def test_a_command_whose_file_was_not_removed_is_not_applied_twice(toy: ToyRepos
     assert len(records(run(toy))) == 1
 
 
-def test_what_is_no_command_is_left_alone(toy: ToyRepository) -> None:
+def test_a_file_that_is_not_a_command_is_left_alone(toy: ToyRepository) -> None:
     run(toy, most=0, **BEAM)
     place = toy.run_dir("run") / "steering"
     place.mkdir()
     (place / "a.json").write_text("{")
     (place / "b.json").symlink_to("/dev/zero")
     with pytest.raises(AssertionError):
-        run(toy)  # says in its log what it left; the files stay
+        run(toy)  # logs the files that it skipped; the files stay
     assert {path.name for path in place.iterdir()} == {"a.json", "b.json"}
 
 
-def test_only_runs_that_are_there_can_be_steered(treewright, toy: ToyRepository) -> None:
+def test_steering_a_missing_run_is_an_error(treewright, toy: ToyRepository) -> None:
     result = treewright("steer", "none", "pause", "--repo", str(toy.path))
     assert result.returncode == 2
     assert "no tree run at" in result.stderr
 
 
-def test_the_command(treewright, toy: ToyRepository, tmp_path: Path) -> None:
+def test_the_steer_command_submits_and_reports(
+    treewright, toy: ToyRepository, tmp_path: Path
+) -> None:
     run(toy, most=0, **BEAM)
     idea = tmp_path / "idea.md"
     idea.write_text(set_parameter("A", 7.5))
@@ -381,7 +385,7 @@ def test_the_command(treewright, toy: ToyRepository, tmp_path: Path) -> None:
     assert shown["applied"][0]["node_id"] == "n0000"
 
 
-def test_what_was_changed_is_said_in_words() -> None:
+def test_changes_are_described_in_words() -> None:
     command = Command(
         command_id="1",
         action="budget",

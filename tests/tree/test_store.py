@@ -1,4 +1,4 @@
-"""The manifest on disk: snapshot and tail, damage, owners that lost their lease."""
+"""The manifest on disk: snapshot and tail, damage, and owners that lost their lease."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Owned:
 
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
-    """A run with three evaluations, two of them finished; its owner is gone."""
+    """A run with three evaluations, two of them finished; its owner has ended."""
     path = tmp_path / "run"
     path.mkdir()
     owned = Owned(path)
@@ -50,14 +50,14 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 def state_of(found: Manifest) -> Manifest:
-    """Without what says how the state was stored."""
+    """Return the state without the facts of its storage."""
     found = copy.deepcopy(found)
     found.snapshot = manifest().snapshot
     return found
 
 
 def replayed(run_dir: Path) -> Manifest:
-    """The state that the journal alone gives."""
+    """Return the state that the journal alone gives."""
     bare = run_dir.with_name("replayed")
     shutil.rmtree(bare, ignore_errors=True)
     shutil.copytree(run_dir, bare)
@@ -71,14 +71,14 @@ def append(run_dir: Path, *numbers: int, snapshot: bool = False) -> None:
     owned.close(snapshot=snapshot)
 
 
-def test_snapshot_and_journal_say_the_same(run_dir: Path) -> None:
+def test_the_snapshot_equals_the_replayed_journal(run_dir: Path) -> None:
     found = store.load(run_dir)
     assert found.snapshot.journal_offset == (run_dir / "events.jsonl").stat().st_size
     assert state_of(found) == replayed(run_dir)
     assert [e.status for e in found.evaluations.values()] == ["completed", "failed", "pending"]
 
 
-def test_a_snapshot_and_the_tail_behind_it(run_dir: Path) -> None:
+def test_loading_applies_the_tail_after_the_snapshot(run_dir: Path) -> None:
     before = (run_dir / "manifest.json").read_bytes()
     append(run_dir, 4, 5)
     assert (run_dir / "manifest.json").read_bytes() == before, "not written at every event"
@@ -90,7 +90,7 @@ def test_a_snapshot_and_the_tail_behind_it(run_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "truncated", "not json", "a list"])
-def test_a_manifest_that_is_lost_is_rebuilt_from_the_journal(run_dir: Path, damage: str) -> None:
+def test_a_lost_manifest_is_rebuilt_from_the_journal(run_dir: Path, damage: str) -> None:
     expected = replayed(run_dir)
     path = run_dir / "manifest.json"
     data = path.read_bytes()
@@ -105,7 +105,7 @@ def test_a_manifest_that_is_lost_is_rebuilt_from_the_journal(run_dir: Path, dama
     assert len(store.load(run_dir).evaluations) == 3
 
 
-def test_every_truncation_of_the_manifest_is_noticed(run_dir: Path) -> None:
+def test_every_truncation_of_the_manifest_is_detected(run_dir: Path) -> None:
     path = run_dir / "manifest.json"
     data, expected = path.read_bytes(), replayed(run_dir)
     for length in range(0, len(data) - 1, 97):
@@ -179,14 +179,14 @@ def test_a_lost_journal_is_an_error_every_time_and_never_a_new_run(run_dir: Path
     assert (run_dir / "manifest.json").read_bytes() == manifest_before
 
 
-def test_a_journal_shorter_than_the_manifest_says(run_dir: Path) -> None:
+def test_a_journal_shorter_than_the_manifest_is_an_error(run_dir: Path) -> None:
     data = (run_dir / "events.jsonl").read_bytes()
     (run_dir / "events.jsonl").write_bytes(data[:-300])
     with pytest.raises(StorageError, match="shorter than"):
         store.load(run_dir)
 
 
-def test_a_journal_line_that_does_not_fit(run_dir: Path) -> None:
+def test_a_journal_line_that_contradicts_the_state_is_an_error(run_dir: Path) -> None:
     (run_dir / "manifest.json").unlink()
     lines = (run_dir / "events.jsonl").read_text().splitlines()
     broken = [line for line in lines if '"type":"queued"' not in line]
@@ -195,7 +195,7 @@ def test_a_journal_line_that_does_not_fit(run_dir: Path) -> None:
         store.load(run_dir)
 
 
-def test_nothing_there_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_missing_run_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no tree run at"):
         store.load(tmp_path / "none")
     assert not store.exists(tmp_path / "none")
@@ -237,7 +237,7 @@ def test_ten_thousand_evaluations_cost_few_snapshots(tmp_path: Path, monkeypatch
     assert len(json.loads((tmp_path / "manifest.json").read_text())["evaluations"]) == 10_000
 
 
-def test_a_snapshot_that_would_say_the_same_is_not_written_again(run_dir: Path) -> None:
+def test_an_unchanged_snapshot_is_not_written_again(run_dir: Path) -> None:
     owned = Owned(run_dir)
     path = run_dir / "manifest.json"
     try:

@@ -1,4 +1,4 @@
-"""What generated code finds in its environment: no keys, no other repository."""
+"""The environment of generated code has no keys and no other repository."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CODER = '\n[agents.coder]\nbackend = "command"\ncommand = ["my-agent"]\n'
 
 
 def seen(tmp_path: Path, agents: str) -> set[str]:
-    """Names of the variables that a test command sees."""
+    """Return the names of the variables that a test command sees."""
     path = tmp_path / "treewright.toml"
     path.write_text(CONFIG.partition("[agents")[0] + agents)
     loaded = config.load(path)
@@ -47,7 +47,7 @@ def test_aws_keys_are_hidden_if_the_agent_uses_them(tmp_path: Path, monkeypatch)
     assert "AWS_SECRET_ACCESS_KEY" not in seen(tmp_path, CODER)
 
 
-def test_without_such_an_agent_the_sweep_keeps_its_own_keys(tmp_path: Path) -> None:
+def test_the_sweep_keeps_its_keys_if_no_agent_uses_them(tmp_path: Path) -> None:
     assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"} <= seen(tmp_path, "")
 
 
@@ -60,7 +60,7 @@ def test_without_such_an_agent_the_sweep_keeps_its_own_keys(tmp_path: Path) -> N
         ("https://me:$WANDB_API_KEY@llm.example/v1", "", "WANDB_API_KEY"),
     ],
 )
-def test_the_key_of_an_endpoint_is_hidden_however_it_is_given(
+def test_the_key_of_an_endpoint_is_hidden(
     tmp_path: Path, monkeypatch, address: str, setting: str, name: str
 ) -> None:
     monkeypatch.setenv("TREEWRIGHT_LLM_KEYS", "https://llm.example=ANTHROPIC_API_KEY")
@@ -70,7 +70,7 @@ def test_the_key_of_an_endpoint_is_hidden_however_it_is_given(
     assert "ANTHROPIC_API_KEY" not in found, "nor one that the list names for somebody else"
 
 
-def test_a_surrounding_git_is_left_behind(tmp_path: Path, monkeypatch) -> None:
+def test_git_variables_of_the_caller_are_removed(tmp_path: Path, monkeypatch) -> None:
     location = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"}
     for name in location:
         monkeypatch.setenv(name, os.devnull)

@@ -26,7 +26,7 @@ def on_disk(toy: ToyRepository) -> dict:
     return json.loads((toy.run_dir("run") / "manifest.json").read_text())
 
 
-def test_the_manifest_is_there_while_the_first_depth_runs(toy: ToyRepository, tmp_path) -> None:
+def test_the_manifest_exists_while_the_first_depth_runs(toy: ToyRepository, tmp_path) -> None:
     add_gate(toy)
     gate = Gate(tmp_path / "gate")
     running = Search(toy, *FLAGS, "--no-preflight", env=gate.environment)
@@ -61,7 +61,7 @@ def test_an_interrupted_search_leaves_a_report(toy: ToyRepository, tmp_path) -> 
     assert "unfinished" in summary.read_text()
 
 
-def test_a_refreshed_manifest_is_what_the_journal_says(toy: ToyRepository) -> None:
+def test_a_refreshed_manifest_equals_the_journal(toy: ToyRepository) -> None:
     run_search(toy, *FLAGS)
     run_dir = toy.run_dir("run")
     before = (run_dir / "manifest.json").read_bytes()
@@ -76,8 +76,8 @@ def test_a_refreshed_manifest_is_what_the_journal_says(toy: ToyRepository) -> No
     finish(toy)
 
 
-def test_what_was_spent_before_a_kill_is_counted(toy: ToyRepository, tmp_path) -> None:
-    """An agent answers, reports its cost, and the search dies in the sweep after it."""
+def test_spending_before_a_kill_is_counted(toy: ToyRepository, tmp_path) -> None:
+    """An agent answers and reports its cost, and the search is killed in the sweep after it."""
     add_gate(toy)
     agent = toy.write(
         "agent.sh",
@@ -111,8 +111,8 @@ def test_what_was_spent_before_a_kill_is_counted(toy: ToyRepository, tmp_path) -
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_what_ideas_cost_before_a_kill_is_counted(toy: ToyRepository) -> None:
-    """The first reply is unreadable, and the search dies while the second is awaited."""
+def test_the_cost_of_ideas_before_a_kill_is_counted(toy: ToyRepository) -> None:
+    """The first reply is unreadable, and the search is killed while it waits for the second."""
     text = (toy.path / "treewright.toml").read_text().partition("[[ideas]]")[0]
     good = completion("## IDEA: Raise A\n\n" + set_parameter("A", 2.0).partition("\n\n")[2])
     never = Step(delay=600, body=good)
@@ -136,7 +136,7 @@ def test_what_ideas_cost_before_a_kill_is_counted(toy: ToyRepository) -> None:
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_negative_spending_in_a_journal_takes_nothing_back() -> None:
+def test_negative_spending_in_a_journal_does_not_reduce_the_sum() -> None:
     run = manifest(spent=Spending(cost_usd=1.0))
     state.apply(run, queued(1))
     state.apply(run, ev.Started(eval_id="e000001", attempt=1))
@@ -147,7 +147,7 @@ def test_negative_spending_in_a_journal_takes_nothing_back() -> None:
     assert (run.spent.cost_usd, run.spent.prompt_tokens) == (1.0, 0)
 
 
-def test_an_outcome_that_claims_what_cannot_be_true_is_recorded_without_it() -> None:
+def test_impossible_usage_in_an_outcome_is_not_recorded() -> None:
     """The record of the evaluation and the sum over the run agree."""
     run = manifest()
     state.apply(run, queued(1))
@@ -157,7 +157,7 @@ def test_an_outcome_that_claims_what_cannot_be_true_is_recorded_without_it() -> 
     assert (run.spent.cost_usd, run.spent.completion_tokens) == (0.0, 0)
 
 
-def test_a_usage_file_that_was_tampered_with_is_read_as_far_as_it_goes(tmp_path) -> None:
+def test_a_damaged_usage_file_is_read_up_to_the_damage(tmp_path) -> None:
     usage_log.add(tmp_path, Usage(3, 4, 0.5))
     with (tmp_path / layout.USAGE).open("ab") as file:
         file.write(b'nonsense\n{"prompt_tokens":-9}\n{"cost_usd":1e400}\n\xff\n')
@@ -166,7 +166,7 @@ def test_a_usage_file_that_was_tampered_with_is_read_as_far_as_it_goes(tmp_path)
 
 
 def test_a_watchdog_that_cannot_start_leaves_no_child() -> None:
-    """The machine had a process left for the command, and none for its watchdog."""
+    """The machine had a process left for the command, but none for its watchdog."""
     script = """
 import errno, os, pathlib, subprocess, sys, tempfile
 from treewright.kernel.procs import process, proctree

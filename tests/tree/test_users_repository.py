@@ -1,4 +1,5 @@
-"""A run works in the user's repository, of whatever kind, and harms nothing of theirs in it."""
+"""A run works in any kind of user repository and changes none of the user's files and refs in
+it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def worktrees_of(repo: Path) -> Worktrees:
 
 
 def live(trees: Worktrees, name: str, parent: str) -> str:
-    """Make a candidate, up to the commit that is swept; return the commit."""
+    """Create, commit and prepare a candidate for its sweep; return its commit."""
     path = trees.add_candidate(name, parent)
     (path / "params.txt").write_text(f"A {name}\n")
     staged = stage_all(path)
@@ -42,10 +43,10 @@ def live(trees: Worktrees, name: str, parent: str) -> str:
 
 
 @pytest.mark.parametrize("where", ["main checkout", "another worktree", "a packed one"])
-def test_a_branch_that_the_user_stands_on_is_never_moved(
+def test_a_branch_that_the_user_has_checked_out_is_never_moved(
     toy: ToyRepository, tmp_path: Path, where: str
 ) -> None:
-    """It has a candidate's name, for instance because its worktree was removed by hand."""
+    """The branch has a candidate's name, for instance because its worktree was removed by hand."""
     before = toy.git("rev-parse", "HEAD").strip()
     if where == "another worktree":
         toy.git("worktree", "add", "-q", "-b", BRANCH, str(tmp_path / "mine"))
@@ -68,7 +69,7 @@ def test_a_branch_that_the_user_stands_on_is_never_moved(
     assert (theirs.path / "mine.txt").read_text() == "my work\n"
 
 
-def test_a_nodes_branch_that_the_user_stands_on_is_never_moved(toy: ToyRepository) -> None:
+def test_a_nodes_branch_that_the_user_has_checked_out_is_never_moved(toy: ToyRepository) -> None:
     root = toy.git("rev-parse", "HEAD").strip()
     trees = worktrees_of(toy.path)
     trees.add_node("n0000", root)
@@ -87,7 +88,7 @@ KINDS = (
 
 
 def repository(toy: ToyRepository, place: Path, kind: str) -> Path:
-    """One of that kind with the files of `toy`; where its checkout is."""
+    """Return the checkout of a repository of that kind with the files of `toy`."""
     allowed = ("-c", "protocol.file.allow=always")
     if kind == "packed":
         toy.git("gc", "-q")
@@ -129,7 +130,9 @@ def repository(toy: ToyRepository, place: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_of_every_kind(toy: ToyRepository, tmp_path: Path, kind: str) -> None:
+def test_a_search_works_in_every_kind_of_repository(
+    toy: ToyRepository, tmp_path: Path, kind: str
+) -> None:
     repo = repository(toy, tmp_path / "other place", kind)
     head = git(repo, "rev-parse", "HEAD").strip()
     listed = git(repo, "worktree", "list")
@@ -150,7 +153,7 @@ def test_of_every_kind(toy: ToyRepository, tmp_path: Path, kind: str) -> None:
     assert git(repo, "status", "--porcelain") == ""
 
 
-def test_who_shares_a_repository_can_write_what_git_lets_them(
+def test_files_of_a_shared_repository_keep_gits_group_permissions(
     toy: ToyRepository, tmp_path: Path
 ) -> None:
     toy.git("config", "core.sharedRepository", "group")
@@ -189,7 +192,7 @@ for attempt in (
 
 @pytest.mark.parametrize("mode", [0o000, 0o555, 0o311])
 @pytest.mark.parametrize("present", [True, False])
-def test_records_that_cannot_be_read_or_written_are_one_line(
+def test_unreadable_or_read_only_git_records_are_a_one_line_error(
     toy: ToyRepository, tmp_path: Path, mode: int, present: bool
 ) -> None:
     head = toy.git("rev-parse", "HEAD").strip()
@@ -210,7 +213,7 @@ def test_records_that_cannot_be_read_or_written_are_one_line(
     assert str(tmp_path / "mine") in toy.git("worktree", "list")
 
 
-def test_a_branch_in_the_way_of_ours_is_said_before_anything_is_run(
+def test_a_conflicting_branch_name_is_reported_before_any_command_runs(
     toy: ToyRepository, treewright
 ) -> None:
     toy.write("sweep.sh", f"touch '{toy.path.parent}/it ran'\nexit 1\n")
@@ -233,7 +236,7 @@ THEIRS = (
 
 
 @pytest.mark.parametrize("together", [THEIRS[:1], THEIRS[1:2], THEIRS[2:], THEIRS])
-def test_what_the_user_does_with_git_between_two_commands_of_ours(
+def test_the_user_may_run_git_between_two_git_commands_of_the_search(
     toy: ToyRepository, together: tuple[tuple[str, ...], ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head = toy.git("rev-parse", "HEAD").strip()
@@ -260,7 +263,7 @@ def test_what_the_user_does_with_git_between_two_commands_of_ours(
     assert toy.git("branch", "--list", "treewright/run/cand/*") == ""
 
 
-def test_the_users_worktrees_come_and_go_while_ours_do(toy: ToyRepository) -> None:
+def test_the_user_may_add_and_remove_worktrees_during_a_search(toy: ToyRepository) -> None:
     head = toy.git("rev-parse", "HEAD").strip()
     trees = worktrees_of(toy.path)
     trees.add_node("n0000", head)
@@ -271,8 +274,8 @@ def test_the_users_worktrees_come_and_go_while_ours_do(toy: ToyRepository) -> No
         while not over.is_set():
             for theirs in THEIRS[1:]:
                 while problem := attempt(*theirs):
-                    # Git reads a record of a worktree and then looks for its directory. Whoever
-                    # removes that in between, and be it git, ends the other before it does a thing.
+                    # Git reads a record of a worktree and then looks for its directory. A
+                    # process that removes it in between, even git, makes the command fail.
                     if "Invalid path" not in problem:
                         failed.append(f"{theirs}: {problem}")
                         break

@@ -1,4 +1,4 @@
-"""What users have set, for git or by the names they gave, is no reason to reject a candidate."""
+"""Git settings and unusual names of the user are no reason to reject a candidate."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from treewright.tree.repository.private_repository import private_repository
 from treewright.tree.repository.staging import stage_all
 
 
-def test_settings_in_the_environment_hold_for_every_command(
+def test_git_settings_in_the_environment_apply_to_every_command(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a container, the repository often belongs to another user, and this setting allows its
+    """In a container the repository often belongs to another user, and these settings permit its
     use."""
     head = toy.git("rev-parse", "HEAD").strip()
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
@@ -30,7 +30,7 @@ def test_settings_in_the_environment_hold_for_every_command(
     live(worktrees_of(toy.path), "e1", head)
 
 
-def test_an_index_in_two_files_is_no_obstacle_to_an_agent(toy: ToyRepository) -> None:
+def test_agents_work_with_a_split_index(toy: ToyRepository) -> None:
     toy.git("config", "core.splitIndex", "true")
     toy.git("config", "splitIndex.maxPercentChange", "100")
     head = toy.git("rev-parse", "HEAD").strip()
@@ -42,7 +42,7 @@ def test_an_index_in_two_files_is_no_obstacle_to_an_agent(toy: ToyRepository) ->
 
 
 @pytest.mark.parametrize("ref", ["refs/tags/HEAD", "refs/heads/HEAD", "refs/remotes/HEAD/HEAD"])
-def test_a_tag_or_branch_called_head_is_not_taken_for_it(toy: ToyRepository, ref: str) -> None:
+def test_a_tag_or_branch_named_head_is_not_confused_with_head(toy: ToyRepository, ref: str) -> None:
     head = toy.git("rev-parse", "HEAD").strip()
     toy.commit("another")
     toy.git("update-ref", ref, "refs/heads/main")
@@ -67,7 +67,7 @@ def test_any_title_can_be_committed(toy: ToyRepository, kind: str) -> None:
 
 
 def test_an_agent_may_stage_any_number_of_ignored_files(toy: ToyRepository) -> None:
-    """More names than fit on a command line, which also counts them against its limit."""
+    """The names exceed the length limit of a command line."""
     path = worktrees_of(toy.path).add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
     directory = path.joinpath("ignored", *(["d" * 200] * 15))
     checkout = Checkout.of(path)
@@ -82,8 +82,10 @@ def test_an_agent_may_stage_any_number_of_ignored_files(toy: ToyRepository) -> N
 
 
 @pytest.mark.parametrize("name", ["Icon\r", "a\r\nb", "a\rb"])
-def test_names_with_a_carriage_return_are_names_like_any(toy: ToyRepository, name: str) -> None:
-    """Repositories of Mac users have many files named `Icon` with a carriage return at the end."""
+def test_names_with_a_carriage_return_are_staged_and_compared(
+    toy: ToyRepository, name: str
+) -> None:
+    """Repositories of macOS users often have a file named `Icon` and a carriage return."""
     toy.write(f"data/{name}", "one\n")
     head = toy.commit("a file")
     trees = worktrees_of(toy.path)
@@ -97,11 +99,11 @@ def test_names_with_a_carriage_return_are_names_like_any(toy: ToyRepository, nam
 
 
 @pytest.mark.parametrize("how", [("set", "ideas"), ("set", "--sparse-index", "ideas")])
-def test_who_has_part_of_the_files_searches_over_whole_commits(
+def test_a_sparse_checkout_searches_over_complete_commits(
     toy: ToyRepository, how: tuple[str, ...]
 ) -> None:
-    """A candidate would be measured without files that its commit has; one that makes a file
-    outside the part could not be staged; protected ones there would be missed."""
+    """Otherwise a candidate would be measured without some files of its commit, a new file outside
+    the sparse part could not be staged, and protected files there would not be checked."""
     toy.write("data/rows.txt", "one\n")
     head = toy.commit("data")
     toy.git("sparse-checkout", *how)
@@ -121,8 +123,8 @@ def test_who_has_part_of_the_files_searches_over_whole_commits(
     assert (toy.path / ".git/index").read_bytes() == before
 
 
-def test_excludes_that_are_kept_elsewhere_stay_there(toy: ToyRepository, tmp_path: Path) -> None:
-    """Kept with the user's other dotfiles, for example, and linked from the repository."""
+def test_an_exclude_file_that_is_a_link_stays_a_link(toy: ToyRepository, tmp_path: Path) -> None:
+    """Users keep such a file with their other dotfiles, for instance."""
     exclude, kept = toy.path / ".git/info/exclude", tmp_path / "excludes"
     kept.write_text("*.o\n")
     exclude.unlink()

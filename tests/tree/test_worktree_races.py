@@ -1,4 +1,4 @@
-"""git's worktree commands trip over each other; ours take turns."""
+"""git's worktree commands conflict when they overlap; those of the search run one at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from treewright.tree.repository.worktrees import Worktrees
 SLOW_FILTER = "touch {here}/writing; until test -e {here}/go; do sleep 0.01; done; cat"
 
 
-def test_files_that_take_long_to_write_hold_nobody_up(toy: ToyRepository, tmp_path) -> None:
+def test_a_slow_checkout_does_not_block_other_candidates(toy: ToyRepository, tmp_path) -> None:
     """One candidate's checkout hangs; others are added, removed and repaired meanwhile."""
     commit = toy.git("rev-parse", "HEAD").strip()
     toy.write(".gitattributes", "slow.txt filter=slow\n")
@@ -41,7 +41,7 @@ def test_files_that_take_long_to_write_hold_nobody_up(toy: ToyRepository, tmp_pa
         assert (hanging.result(60) / "slow.txt").read_text() == "x\n"
 
 
-def test_files_that_take_long_to_remove_hold_nobody_up(
+def test_a_slow_removal_does_not_block_other_candidates(
     toy: ToyRepository, tmp_path, monkeypatch
 ) -> None:
     commit = toy.git("rev-parse", "HEAD").strip()
@@ -96,11 +96,11 @@ def test_many_threads_add_and_remove_candidates_at_once(toy: ToyRepository, tmp_
     assert toy.git("for-each-ref", "refs/heads/treewright") == ""
 
 
-def test_a_candidate_that_is_written_anew_is_nothing_to_prune(
+def test_pruning_keeps_a_candidate_that_is_being_rewritten(
     toy: ToyRepository, tmp_path, monkeypatch
 ) -> None:
-    """A process that prunes treats a worktree without `.git` as dead: for example another
-    evaluation of the run that repairs or removes its own."""
+    """Another evaluation of the run that repairs or removes its worktree prunes, and would consider
+    a worktree without `.git` dead."""
     commit = toy.git("rev-parse", "HEAD").strip()
     trees = Worktrees(toy.path, tmp_path / "run", "run")
     path = trees.add_candidate("e1", commit)
@@ -112,7 +112,7 @@ def test_a_candidate_that_is_written_anew_is_nothing_to_prune(
         def meanwhile(which) -> None:
             real(which)
             others.append(pool.submit(trees.repair, {}, ["e1"]))
-            with contextlib.suppress(TimeoutError):  # it waits for its turn, or is through
+            with contextlib.suppress(TimeoutError):  # the thread waits for the lock, or has ended
                 others[-1].result(1)
 
         monkeypatch.setattr(untrusted, "remove_small_tree", meanwhile)
@@ -121,13 +121,13 @@ def test_a_candidate_that_is_written_anew_is_nothing_to_prune(
         monkeypatch.undo()
         for each in others:
             each.result(60)
-    assert len(others) > 3  # in the place of every file, and of all
+    assert len(others) > 3  # in place of each file, and of all files
     assert (path / "params.txt").read_text() == (toy.path / "params.txt").read_text()
     assert (toy.path / ".git" / "worktrees" / "e1").stat().st_ino == record, "it was made again"
 
 
-# What git says when a record goes between its two looks. That moment cannot be had for the asking:
-# this git says it so many times and is the real one after that.
+# The message of git when a record vanishes between its two reads. A test cannot force that moment:
+# this git prints the message a given number of times and then runs the real git.
 RECORD_GONE = """#!/bin/sh
 if test "$(wc -l < {here}/said)" -lt {times}; then
     echo >> {here}/said
@@ -145,7 +145,7 @@ def put_first(directory, script: str, monkeypatch) -> None:
     monkeypatch.setenv("PATH", f"{directory}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_a_worktree_that_the_user_removes_meanwhile_fails_nothing(
+def test_a_worktree_that_the_user_removes_meanwhile_causes_no_failure(
     toy: ToyRepository, tmp_path, monkeypatch
 ) -> None:
     commit = toy.git("rev-parse", "HEAD").strip()
@@ -159,7 +159,9 @@ def test_a_worktree_that_the_user_removes_meanwhile_fails_nothing(
     assert (trees.node_path("n0000") / "params.txt").exists()
 
 
-def test_a_record_that_is_always_gone_is_said(toy: ToyRepository, tmp_path, monkeypatch) -> None:
+def test_a_record_that_vanishes_every_time_is_an_error(
+    toy: ToyRepository, tmp_path, monkeypatch
+) -> None:
     commit = toy.git("rev-parse", "HEAD").strip()
     (tmp_path / "said").touch()
     script = RECORD_GONE.format(here=tmp_path, times=10_000, repo=toy.path, git="false")
@@ -177,10 +179,11 @@ exec {git} "$@"
 """
 
 
-def test_a_worktree_that_the_user_makes_meanwhile_fails_nothing(
+def test_a_worktree_that_the_user_adds_meanwhile_causes_no_failure(
     toy: ToyRepository, tmp_path, monkeypatch
 ) -> None:
-    """Git makes the files of a record one after the other, and writes to each when it is there."""
+    """Git creates the files of a record one after the other, and writes to each after creating
+    it."""
     commit = toy.git("rev-parse", "HEAD").strip()
     toy.git("worktree", "add", "--detach", str(tmp_path / "theirs"))
     record = toy.path / ".git" / "worktrees" / "theirs"

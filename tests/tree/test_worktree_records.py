@@ -1,4 +1,4 @@
-"""Tests of the records that git keeps of worktrees, and of removing those of a run."""
+"""Git's records of worktrees, and the removal of those of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from treewright.tree.repository.git import git
 from treewright.tree.repository.worktrees import Worktrees
 
 
-def test_a_dead_worktree_of_the_run_is_forgotten(toy: ToyRepository) -> None:
+def test_the_record_of_a_dead_worktree_is_removed(toy: ToyRepository) -> None:
     common, run_dir = toy.path / ".git", toy.run_dir("run")
     worktree_records.remove_dead_records(common, run_dir)
     trees = Worktrees(toy.path, run_dir, "run")
@@ -26,7 +26,7 @@ def test_a_dead_worktree_of_the_run_is_forgotten(toy: ToyRepository) -> None:
     assert listed(toy) == []
 
 
-def test_a_record_that_git_is_making_now_is_let_alone(toy: ToyRepository) -> None:
+def test_a_record_that_git_is_creating_is_left_alone(toy: ToyRepository) -> None:
     record = toy.path / ".git/worktrees/new"
     record.mkdir(parents=True)
     (record / "locked").write_text("initializing")
@@ -37,7 +37,7 @@ def test_a_record_that_git_is_making_now_is_let_alone(toy: ToyRepository) -> Non
     assert not record.exists()
 
 
-def test_a_worktree_of_the_user_on_a_disk_that_is_not_there_now_is_kept(
+def test_the_users_worktree_on_an_unplugged_disk_is_kept(
     toy: ToyRepository, tmp_path: Path
 ) -> None:
     toy.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "disk" / "mine"))
@@ -52,7 +52,7 @@ def test_a_worktree_of_the_user_on_a_disk_that_is_not_there_now_is_kept(
 
 
 def listed(toy: ToyRepository) -> list[Path]:
-    """The worktrees that git lists, without the main one."""
+    """Return the worktrees that git lists, without the main one."""
     lines = toy.git("worktree", "list", "--porcelain").splitlines()
     return [Path(line.removeprefix("worktree ")) for line in lines if line.startswith("worktree ")][
         1:
@@ -79,10 +79,10 @@ def nothing_left(toy: ToyRepository) -> bool:
     )
 
 
-def test_only_the_record_of_that_worktree_goes(
+def test_only_the_record_of_that_worktree_is_removed(
     toy: ToyRepository, trees: Worktrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under any name: other runs, and the user, have worktrees of the same name."""
+    """Other runs and the user may have worktrees of the same name."""
     toy.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "e1"))
     other = Worktrees(toy.path, toy.run_dir("other"), "other")
     kept = [toy.path / ".git/worktrees/e1", candidate(toy, other)]
@@ -99,7 +99,7 @@ def test_only_the_record_of_that_worktree_goes(
 
 @pytest.mark.parametrize("order", [sorted, lambda names: sorted(names, reverse=True)])
 @pytest.mark.parametrize("remove", [Worktrees.remove_candidate, None])
-def test_whoever_dies_while_a_record_is_removed_leaves_nothing_that_stays(
+def test_a_partly_removed_record_is_removed_later(
     toy: ToyRepository,
     trees: Worktrees,
     order: Callable[[list[str]], list[str]],
@@ -121,9 +121,7 @@ def test_whoever_dies_while_a_record_is_removed_leaves_nothing_that_stays(
     assert count > 4, "HEAD, ORIG_HEAD, commondir, gitdir, index, logs"
 
 
-def test_a_worktree_that_the_user_locked_is_for_git_to_remove(
-    toy: ToyRepository, trees: Worktrees
-) -> None:
+def test_git_removes_a_worktree_that_the_user_locked(toy: ToyRepository, trees: Worktrees) -> None:
     record = candidate(toy, trees)
     toy.git("worktree", "lock", str(trees.candidate_path("e1")))
     shutil.rmtree(trees.candidate_path("e1"))
@@ -133,10 +131,10 @@ def test_a_worktree_that_the_user_locked_is_for_git_to_remove(
     assert nothing_left(toy)
 
 
-def test_dead_worktrees_of_others_are_for_git_to_remove(
+def test_git_removes_records_after_the_repository_was_moved(
     toy: ToyRepository, trees: Worktrees, tmp_path: Path
 ) -> None:
-    """As where the whole repository was moved: what git has is where nothing is any more."""
+    """After such a move git's records point to paths that do not exist any more."""
     candidate(toy, trees)
     moved = tmp_path / "moved"
     toy.path.rename(moved)
@@ -156,7 +154,9 @@ def test_a_link_in_place_of_a_record_is_not_followed(
     assert (tmp_path / "elsewhere" / "HEAD").exists()
 
 
-def test_one_that_git_is_about_to_make_is_left_alone(toy: ToyRepository, trees: Worktrees) -> None:
+def test_a_record_that_git_has_just_begun_is_left_alone(
+    toy: ToyRepository, trees: Worktrees
+) -> None:
     candidate(toy, trees)
     shutil.rmtree(trees.candidate_path("e1"))
     records = toy.path / ".git/worktrees"
@@ -169,10 +169,10 @@ def test_one_that_git_is_about_to_make_is_left_alone(toy: ToyRepository, trees: 
     assert sorted(path.name for path in records.iterdir()) == ["new", "newer"]
 
 
-def test_dead_worktrees_of_the_user_are_none_of_our_business(
+def test_dead_worktrees_of_the_user_are_left_alone(
     toy: ToyRepository, trees: Worktrees, tmp_path: Path
 ) -> None:
-    """Other processes may be about to remove it: of two that do, one fails."""
+    """The user may be about to remove such a worktree: of two concurrent removals one fails."""
     candidate(toy, trees)
     toy.git("worktree", "add", "-q", "-b", "mine", str(tmp_path / "mine"))
     shutil.rmtree(tmp_path / "mine")
@@ -181,8 +181,8 @@ def test_dead_worktrees_of_the_user_are_none_of_our_business(
     assert toy.git("for-each-ref", "refs/heads/treewright") == ""
 
 
-def test_a_new_worktree_is_what_git_would_have_made(toy: ToyRepository, trees: Worktrees) -> None:
-    """But for the reflog, which says that HEAD was moved there."""
+def test_a_new_worktree_equals_one_made_by_git(toy: ToyRepository, trees: Worktrees) -> None:
+    """The reflog differs: it has an entry for moving HEAD."""
     head = toy.git("rev-parse", "HEAD").strip()
 
     def facts() -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Worktrees of candidates and nodes: isolated, exact, and gone when they should be."""
+"""Worktrees of candidates and nodes: isolated, exact, and removed in time."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def place(toy: ToyRepository) -> Place:
     return Place(toy)
 
 
-def test_a_candidate_from_birth_to_removal(place: Place) -> None:
+def test_a_candidate_is_added_committed_and_removed(place: Place) -> None:
     path = place.candidate()
     (path / "params.txt").write_text("A 2.0\n")
     (path / "new dir").mkdir()
@@ -80,7 +80,7 @@ def test_a_candidate_from_birth_to_removal(place: Place) -> None:
     assert place.toy.git("status", "--porcelain") == ""
 
 
-def test_what_is_ignored_does_not_survive_into_the_measurement(place: Place) -> None:
+def test_ignored_files_are_removed_before_the_measurement(place: Place) -> None:
     place.toy.write(".gitignore", "*.cache\nbuild/\n")
     place.head = place.toy.commit("ignores")
     path = place.candidate()
@@ -95,8 +95,8 @@ def test_what_is_ignored_does_not_survive_into_the_measurement(place: Place) -> 
     assert try_git(path, "status", "--porcelain", "--ignored").stdout == ""
 
 
-def test_what_an_attribute_makes_git_overlook_is_not_measured(place: Place) -> None:
-    """Git keeps `$Id$` of it, and takes the file for the one that it keeps."""
+def test_content_hidden_by_an_ident_attribute_is_not_measured(place: Place) -> None:
+    """Git stores `$Id$` for the file and considers the changed file equal."""
     path = place.candidate()
     (path / ".gitattributes").write_text("params.txt ident\n")
     (path / "params.txt").write_text("A 2.0 $Id: all the answers $\n")
@@ -109,9 +109,9 @@ def test_what_an_attribute_makes_git_overlook_is_not_measured(place: Place) -> N
     assert try_git(path, "status", "--porcelain").stdout == ""
 
 
-def test_what_attributes_that_are_gone_made_of_a_file_is_not_measured(place: Place) -> None:
-    """They are ignored, and so not in the commit; git keeps their notes on the meaning of the
-    file, and does not rewrite a file with the size and time that it noted."""
+def test_content_converted_by_removed_attributes_is_not_measured(place: Place) -> None:
+    """The attributes file is ignored, and so not in the commit; git stores the converted content
+    and does not rewrite a file with the recorded size and time."""
     path = place.candidate()
     (path / ".gitignore").write_text(".gitignore\n.gitattributes\n")
     (path / ".gitattributes").write_text("params.txt working-tree-encoding=UTF-7\n")
@@ -127,10 +127,10 @@ def test_what_attributes_that_are_gone_made_of_a_file_is_not_measured(place: Pla
 
 
 @pytest.mark.parametrize("add", [stage_all, lambda path: Checkout.of(path).tree()])
-def test_files_of_a_commit_are_synced_when_they_are_added(
+def test_objects_of_a_commit_are_synced_when_they_are_staged(
     place: Place, add: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once for the first look, and once for good: the first process keeps them."""
+    """They are written once for inspection and once durably: the first write is kept."""
     version = tuple(map(int, place.toy.git("version").split()[2].split(".")[:2]))
     if version < (2, 36):
         pytest.skip("git tells what it syncs from 2.36 on")
@@ -175,7 +175,7 @@ def skipped(path: Path) -> None:
         *("mode of a directory", "hard link", "time", "attribute", "attribute of all"),
     ],
 )
-def test_nothing_that_the_tests_leave_is_there_when_it_is_swept(
+def test_files_left_by_the_tests_are_removed_before_the_sweep(
     place: Place, leave: Callable[[Path], object]
 ) -> None:
     path = place.candidate()
@@ -191,7 +191,7 @@ def test_nothing_that_the_tests_leave_is_there_when_it_is_swept(
 
 
 def standing(directory: Path) -> dict[str, tuple[object, ...]]:
-    """All that one can read out of a checkout, but for times of this minute."""
+    """Return all that code can read in a checkout, except times of this minute."""
     found = {}
     for path in (directory, *directory.rglob("*")):
         at = path.lstat()
@@ -202,9 +202,7 @@ def standing(directory: Path) -> dict[str, tuple[object, ...]]:
     return found
 
 
-def test_a_user_who_has_submodules_follow_every_checkout_can_search(
-    place: Place, tmp_path: Path
-) -> None:
+def test_a_search_works_with_submodule_recurse(place: Place, tmp_path: Path) -> None:
     other = ToyRepository.create(tmp_path / "other")
     add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other.path))
     place.toy.git(*add, "part")
@@ -218,8 +216,8 @@ def test_a_user_who_has_submodules_follow_every_checkout_can_search(
     assert list((path / "part").iterdir()) == []
 
 
-def test_what_lies_in_the_place_of_a_submodule_is_not_measured(place: Place) -> None:
-    """Git neither adds nor removes it."""
+def test_files_in_the_directory_of_a_submodule_are_not_measured(place: Place) -> None:
+    """Git neither adds nor removes such files."""
     place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
     place.toy.git("commit", "-q", "-m", "a submodule")
     place.head = place.toy.git("rev-parse", "HEAD").strip()
@@ -231,10 +229,10 @@ def test_what_lies_in_the_place_of_a_submodule_is_not_measured(place: Place) -> 
     assert list((path / "lib" / "part").iterdir()) == []
 
 
-def test_emptying_the_place_of_a_submodule_goes_through_no_link(
+def test_emptying_the_directory_of_a_submodule_follows_no_link(
     place: Place, tmp_path: Path
 ) -> None:
-    """The tests may put a link where the way to it leads."""
+    """The tests may replace a parent directory with a link."""
     place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
     place.toy.git("commit", "-q", "-m", "a submodule")
     place.head = place.toy.git("rev-parse", "HEAD").strip()
@@ -260,11 +258,9 @@ Worktrees(Path(repo), Path(run_dir), "run").pristine_candidate("e1", commit)
 
 
 @pytest.mark.parametrize("directory", ["lib", "kept"])
-def test_code_that_takes_away_the_right_to_write_stops_nothing(
-    place: Place, directory: str
-) -> None:
-    """Next to a submodule, or next to a file: restoring it failed then, in every attempt, and the
-    run stood still."""
+def test_a_read_only_directory_does_not_stop_the_run(place: Place, directory: str) -> None:
+    """The directory holds a submodule or a file. Regression: restoring it failed in each invocation
+    of the run."""
     place.toy.write("kept/file", "as it was")
     place.toy.commit("a directory")
     place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
@@ -282,8 +278,9 @@ def test_code_that_takes_away_the_right_to_write_stops_nothing(
     assert git(path, "rev-parse", "HEAD").strip() == place.head
 
 
-def test_where_nothing_helps_it_is_a_damaged_worktree(place: Place) -> None:
-    """A GitError counts as the candidate's failure; another error would be a fault of ours."""
+def test_a_worktree_that_cannot_be_restored_is_a_git_error(place: Place) -> None:
+    """A GitError is attributed to the candidate; any other error would be a fault of the
+    program."""
     place.toy.git("update-index", "--add", "--cacheinfo", f"160000,{place.head},lib/part")
     place.toy.git("commit", "-q", "-m", "a submodule")
     place.head = place.toy.git("rev-parse", "HEAD").strip()
@@ -293,10 +290,11 @@ def test_where_nothing_helps_it_is_a_damaged_worktree(place: Place) -> None:
         place.trees.pristine_candidate("e1", place.head)
 
 
-def test_a_full_disk_is_not_put_down_to_the_candidate(
+def test_a_full_disk_is_not_attributed_to_the_candidate(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No real one: it would have to fill up between two calls. tests/faults has a small disk."""
+    """The disk is simulated: a real one would have to fill up between two calls. tests/faults has a
+    small real disk."""
     path = place.candidate()
     (path / "params.txt").write_text("A 2.0\n")
     stage_all(path)
@@ -309,7 +307,7 @@ def test_a_full_disk_is_not_put_down_to_the_candidate(
         place.trees.commit_candidate("e1", "x", 1)
 
 
-def test_a_repository_that_an_agent_made_inside_is_not_measured(place: Place) -> None:
+def test_a_repository_nested_by_an_agent_is_not_measured(place: Place) -> None:
     path = place.candidate()
     made = path / "made"
     made.mkdir()
@@ -321,7 +319,7 @@ def test_a_repository_that_an_agent_made_inside_is_not_measured(place: Place) ->
     assert list(made.iterdir()) == []
 
 
-def test_what_an_agent_left_in_its_repository_is_gone_when_it_is_measured(place: Place) -> None:
+def test_files_left_in_the_private_repository_are_gone_at_the_measurement(place: Place) -> None:
     path = place.candidate()
     with private_repository(path):
         private, _ = repositories(path)
@@ -355,7 +353,7 @@ def test_a_pristine_candidate_is_exactly_the_commit(place: Place) -> None:
 
 
 @pytest.mark.parametrize("left", ["directory", "branch", "worktree", "files", "half"])
-def test_a_candidate_can_be_made_again_whatever_is_left_of_it(place: Place, left: str) -> None:
+def test_a_candidate_can_be_recreated_from_any_leftovers(place: Place, left: str) -> None:
     path = place.trees.candidate_path("e1")
     if left in ("directory", "half"):
         path.mkdir(parents=True)
@@ -408,8 +406,8 @@ def test_repair_finishes_a_checkout_that_was_killed(place: Place) -> None:
     assert git(path, "status", "--porcelain") == ""
 
 
-def test_repair_takes_away_the_locks_of_the_dead(place: Place) -> None:
-    """A search that was killed while git changed a ref could not go on."""
+def test_repair_removes_locks_of_dead_processes(place: Place) -> None:
+    """Regression: a search that was killed while git changed a ref could not be continued."""
     theirs = place.toy.path / ".git/refs/heads/theirs.lock"
     locks = [
         place.toy.path / f".git/refs/heads/treewright/run/{name}.lock"
@@ -443,14 +441,14 @@ PROTECTED = ["sweep.sh", "tests/", "./data", "conf/*.toml", "**/golden.csv", "/t
         "top.txt", "sweep.sh/inside",
     ],
 )  # fmt: skip
-def test_protected(path: str) -> None:
+def test_a_path_is_protected(path: str) -> None:
     assert match_protected([path], PROTECTED) == [path]
 
 
 @pytest.mark.parametrize(
     "path", ["sweep.shx", "sub/sweep.sh", "mytests/a.py", "datax", "conf/a.yml", "sub/top.txt"]
 )
-def test_not_protected(path: str) -> None:
+def test_a_path_is_not_protected(path: str) -> None:
     assert match_protected([path], PROTECTED) == []
 
 
@@ -467,7 +465,7 @@ def test_not_protected(path: str) -> None:
         ("echo '*.txt eol=crlf' > sub.txt; echo > ordinary", []),
     ],
 )
-def test_every_way_of_touching_a_protected_file_is_seen(place, change, touched) -> None:
+def test_every_way_of_changing_a_protected_file_is_found(place, change, touched) -> None:
     place.toy.write("data/rows.txt", "data\n")
     place.head = place.toy.commit("data")
     path = place.candidate()
@@ -496,7 +494,7 @@ def test_every_way_of_touching_a_protected_file_is_seen(place, change, touched) 
         ("git checkout -q --detach; git branch other", []),
     ],
 )
-def test_tampering_is_seen_however_it_is_hidden(place: Place, script: str, seen) -> None:
+def test_hidden_tampering_is_found(place: Place, script: str, seen) -> None:
     place.toy.write("data/rows.txt", "data\n")
     place.head = place.toy.commit("data")
     path = place.candidate()
@@ -506,7 +504,7 @@ def test_tampering_is_seen_however_it_is_hidden(place: Place, script: str, seen)
     assert place.toy.git("symbolic-ref", "HEAD") == "refs/heads/main\n"
 
 
-def test_untouched_files_are_seen_to_be_so_without_git(place: Place, monkeypatch) -> None:
+def test_unchanged_files_are_recognised_without_git(place: Place, monkeypatch) -> None:
     path = place.candidate()
     asked = []
     for module in (protected_files, listing):
@@ -516,7 +514,7 @@ def test_untouched_files_are_seen_to_be_so_without_git(place: Place, monkeypatch
     assert asked == ["ls-tree"]
 
 
-def test_files_that_git_checks_out_otherwise_than_it_keeps_them(place: Place) -> None:
+def test_files_that_git_converts_on_checkout_are_compared_correctly(place: Place) -> None:
     place.toy.write(".gitattributes", "*.txt eol=crlf\n")
     place.toy.write("data/rows.txt", "one\ntwo\n")
     place.head = place.toy.commit("data")
@@ -527,7 +525,7 @@ def test_files_that_git_checks_out_otherwise_than_it_keeps_them(place: Place) ->
         assert find_changed(place.toy.path, rows.parents[1], place.head, ["data"]) == seen
 
 
-def test_a_worktree_without_git_is_not_taken_for_the_repository_around_it(place: Place) -> None:
+def test_a_worktree_without_git_does_not_use_the_surrounding_repository(place: Place) -> None:
     path = place.candidate()
     (path / ".git").unlink()
     with pytest.raises(GitError, match="not a git repository"):
@@ -548,7 +546,7 @@ def test_the_root_must_be_clean(toy: ToyRepository) -> None:
     require_clean(toy.path)
 
 
-def test_what_the_user_ignores_everywhere_does_not_make_the_root_dirty(
+def test_globally_ignored_files_do_not_make_the_root_dirty(
     toy: ToyRepository, tmp_path: Path, monkeypatch
 ) -> None:
     (tmp_path / "ignores").write_text("*.swp\n")
@@ -569,7 +567,7 @@ def test_hiding_the_state_directory_edits_only_the_repositorys_own_excludes(toy)
     assert toy.git("status", "--porcelain") == ""
 
 
-def test_what_is_shown_again_after_it_was_hidden_is_hidden_again(toy: ToyRepository) -> None:
+def test_a_removed_exclude_line_is_added_again(toy: ToyRepository) -> None:
     hide_from_status(toy.path, ".treewright")
     exclude = toy.path / ".git/info/exclude"
     exclude.write_text(exclude.read_text() + "!/.treewright/\n")
@@ -581,7 +579,7 @@ def test_what_is_shown_again_after_it_was_hidden_is_hidden_again(toy: ToyReposit
     assert exclude.read_text() == again
 
 
-def test_ten_thousand_files(tmp_path: Path) -> None:
+def test_ten_thousand_files_are_staged_in_seconds(tmp_path: Path) -> None:
     toy = ToyRepository(tmp_path / "large repo")
     toy.path.mkdir()
     toy.git("init", "-q", "-b", "main")
@@ -607,7 +605,7 @@ def test_ten_thousand_files(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_worktree_of_the_user_in_the_place_of_a_candidate_is_let_alone(
+def test_the_users_worktree_at_a_candidates_path_is_left_alone(
     place: Place, tmp_path: Path
 ) -> None:
     """A parent's worktree is not guarded while its candidate's sweep runs."""
@@ -626,7 +624,7 @@ def test_a_worktree_of_the_user_in_the_place_of_a_candidate_is_let_alone(
     assert git(mine, "rev-parse", "HEAD") == before
 
 
-def test_a_worktree_of_another_repository_is_not_taken_for_the_candidates(
+def test_a_worktree_of_another_repository_is_not_used_as_a_candidate(
     place: Place, tmp_path: Path
 ) -> None:
     path = place.candidate()
@@ -642,7 +640,7 @@ def test_a_worktree_of_another_repository_is_not_taken_for_the_candidates(
     assert str(place.toy.path) in (path / ".git").read_text()
 
 
-def test_a_commit_is_what_its_name_says(place: Place) -> None:
+def test_git_replacements_do_not_change_a_commit(place: Place) -> None:
     right = (place.toy.path / "params.txt").read_text()
     place.toy.write("params.txt", "worse\n")
     worse = place.toy.commit("worse")
@@ -650,7 +648,7 @@ def test_a_commit_is_what_its_name_says(place: Place) -> None:
     assert (place.candidate() / "params.txt").read_text() == right
 
 
-def test_a_thousand_directories_in_each_other_are_a_commit_like_any(place: Place) -> None:
+def test_a_thousand_nested_directories_can_be_committed(place: Place) -> None:
     path = place.candidate()
     deep = "/".join(["d"] * 1200)
     try:
@@ -659,13 +657,13 @@ def test_a_thousand_directories_in_each_other_are_a_commit_like_any(place: Place
         staged = stage_all(path)
         done = place.trees.commit_candidate("e1", "deep", 1, staged, place.head)
         assert git(path, "show", f"{done.commit}:{deep}/file") == "x\n"
-    finally:  # pytest cannot: it would fail, and every later run with it
+    finally:  # pytest cannot remove them: it would fail, and so would every later run
         place.trees.remove_candidate("e1")
     assert not path.exists()
 
 
 @pytest.mark.parametrize("file", ["sweep.sh", "params.txt"])
-def test_what_is_staged_behind_our_back_is_not_committed_unseen(place: Place, file: str) -> None:
+def test_a_change_staged_after_the_check_is_an_error(place: Place, file: str) -> None:
     path = place.candidate()
     (path / "params.txt").write_text("A 2.0\n")
     staged = stage_all(path)
@@ -675,7 +673,7 @@ def test_what_is_staged_behind_our_back_is_not_committed_unseen(place: Place, fi
         place.trees.commit_candidate("e1", "x", 1, staged, place.head)
 
 
-def test_a_file_called_head_is_a_file_like_any(toy: ToyRepository) -> None:
+def test_a_file_named_head_can_be_committed(toy: ToyRepository) -> None:
     toy.write("HEAD", "not a commit\n")
     toy.commit("a file with an odd name")
     run_dir = search(toy.path, ideas_per_node=1, max_depth=1, sweep_config_limit=8)

@@ -1,4 +1,4 @@
-"""Runs without a barrier in this process, on executors of the test's own."""
+"""Run searches without a barrier in this process, on executors that the tests define."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def steady(
     parallelism: Parallelism | None = None,
     observer: Callable[[object], None] = lambda _: None,
 ) -> Manifest:
-    """Runs to the end, or continues a run if no policy is named."""
+    """Run a search to its end; without a policy, continue the run."""
     live = order == "live" or policy is None
     request = RunRequest(
         repo,
@@ -69,7 +69,7 @@ def steady(
 
 
 def as_bytes(run_dir: Path) -> bytes:
-    """Everything that was decided."""
+    """Return every decision of a manifest as bytes."""
     found = decisions(run_dir)
     found.pop("tree_run_id")
     return json.dumps(found, indent=1).replace(run_dir.name, "RUN").encode()

@@ -1,4 +1,4 @@
-"""`live` order while ideas are thought of: others are chosen, and that can be checked."""
+"""`live` order while an idea source is slow: the policy chooses other nodes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ SLOW = "n0001"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    """One worker, and a source that has no ideas for the first new node until two further
-    evaluations are through: it would have none for ever if these waited for it. All others count
-    as quick, and the slow one has its ideas before the third choice, also on a busy machine."""
+    """Return a run with one worker and an idea source that blocks for the first new node.
+
+    The source blocks until two further evaluations have finished, which would never happen if those
+    evaluations waited for it. All other sources count as quick, and the slow one has its ideas
+    before the third choice, also on a busy machine."""
     toy = ToyRepository.create(tmp_path_factory.mktemp("live") / "repo")
     real, real_is_done = DirectorySource.propose, Generation.is_done
     asked: list[threading.Thread] = []
@@ -66,7 +68,7 @@ def passed_over(manifest: Manifest) -> list[str]:
     return [e.eval_id for e in manifest.evaluations.values() if not isinstance(e.without, Unset)]
 
 
-def test_workers_are_not_idle_while_ideas_are_thought_of(run: FinishedRun) -> None:
+def test_workers_are_not_idle_while_a_source_generates_ideas(run: FinishedRun) -> None:
     manifest = store.load(run.run_dir)
     assert len(manifest.evaluations) == DRY.max_total_idea_evals
     chosen = [manifest.evaluations[name] for name in passed_over(manifest)]
@@ -77,24 +79,25 @@ def test_workers_are_not_idle_while_ideas_are_thought_of(run: FinishedRun) -> No
     assert validate(run.run_dir, run.toy.path) == []
 
 
-def _nobody_was_passed_over(manifest: Manifest) -> None:
+def _no_node_was_passed_over(manifest: Manifest) -> None:
     for name in passed_over(manifest):
         manifest.evaluations[name].without = []
 
 
-def _one_with_ideas_was_passed_over(manifest: Manifest) -> None:
-    """The root: its ideas were there from the beginning."""
+def _root_was_passed_over_although_it_had_ideas(manifest: Manifest) -> None:
     manifest.evaluations["e000002"].without = ["n0000"]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_nobody_was_passed_over, "the best-first policy chooses"),
-        (_one_with_ideas_was_passed_over, "n0000 had ideas and was passed over"),
+        (_no_node_was_passed_over, "the best-first policy chooses"),
+        (_root_was_passed_over_although_it_had_ideas, "n0000 had ideas and was passed over"),
     ],
 )
-def test_who_could_not_be_chosen_is_checked(run: FinishedRun, change, message: str) -> None:
+def test_validation_checks_which_nodes_were_passed_over(
+    run: FinishedRun, change, message: str
+) -> None:
     kept = {name: (run.run_dir / name).read_bytes() for name in ("manifest.json", "events.jsonl")}
     try:
         run.rewrite_history(change)
@@ -105,10 +108,10 @@ def test_who_could_not_be_chosen_is_checked(run: FinishedRun, change, message: s
             (run.run_dir / name).write_bytes(data)
 
 
-def test_a_command_that_comes_when_ideas_are_to_be_asked_for_does_not_end_the_run(
+def test_a_command_that_arrives_before_an_expansion_does_not_end_the_run(
     run: FinishedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes before them, and nothing is under way that would have to end first."""
+    """The command arrives before the expansion, when no evaluation is under way."""
     real, sent = LiveOrder.more, []
 
     def more(self: LiveOrder, room: int):
@@ -126,10 +129,11 @@ def test_a_command_that_comes_when_ideas_are_to_be_asked_for_does_not_end_the_ru
 
 
 @pytest.mark.parametrize(("order", "last_but_one"), [("live", 3), ("fixed", 2)])
-def test_a_change_between_two_nodes_that_have_no_ideas_left(
+def test_a_settings_change_between_two_exhausted_nodes_is_valid(
     run: FinishedRun, monkeypatch: pytest.MonkeyPatch, order: str, last_but_one: int
 ) -> None:
-    """It knows the one before it and not the one after it, though no choice is between them."""
+    """The change follows the first exhausted node and precedes the second, with no choice between
+    the two."""
     monkeypatch.setattr(policy_search, "QUICK_SECONDS", LONG)  # the same choices at any speed
     shape = replace(DRY, dedupe_scope="node_plus_ancestors", max_total_idea_evals=40)
     name, found = f"changed-{order}", []

@@ -1,4 +1,4 @@
-"""Searches without a barrier: every policy, any timing, workers that are never idle."""
+"""Searches without a barrier: every policy, any timing, and workers that are never idle."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_live_order_is_recorded_resumes_and_validates(toy: ToyRepository) -> Non
 
 
 class Watched(Shuffled):
-    """Looks, whenever the search waits, whether it has left a worker without work."""
+    """An executor that records, whenever the search waits, whether a worker is idle."""
 
     run_dir: Path
     lookahead: int | None
@@ -103,7 +103,7 @@ class Watched(Shuffled):
         undecided = [e for e in manifest.evaluations.values() if e.decision is None]
         is_full = self.lookahead is not None and len(undecided) >= self.lookahead
         budget = len(manifest.evaluations) < (manifest.max_total_idea_evals or 0)
-        has_ideas = timeout is None  # else it looks now and then whether there are some
+        has_ideas = timeout is None  # with a timeout the search polls for ideas
         if budget and has_ideas and not is_full and len(self._waiting) < self.capacity:
             self.idle.append(f"{len(self._waiting)} of {self.capacity} at {len(undecided)} open")
         return super().next_done(timeout)
@@ -128,7 +128,7 @@ def test_workers_are_never_idle_while_there_is_budget(toy: ToyRepository, order:
     assert idle == []
 
 
-def test_it_ends_when_there_are_no_more_ideas(toy: ToyRepository) -> None:
+def test_a_search_ends_when_there_are_no_more_ideas(toy: ToyRepository) -> None:
     shape = replace(DRY, dedupe_scope="global", max_total_idea_evals=100)
     manifest = steady(toy.path, "few", "best-first", shape)
     steady_state = manifest.policy_record
@@ -148,7 +148,7 @@ def test_a_node_gets_no_more_than_its_branching(toy: ToyRepository) -> None:
 
 
 @pytest.mark.parametrize("policy", ["mcts"])
-def test_the_gate_the_worktrees_and_the_confirmations_are_real(
+def test_a_real_run_uses_the_gate_worktrees_and_confirmations(
     toy: ToyRepository, policy: str
 ) -> None:
     manifest = steady(toy.path, "real", policy, REAL)
@@ -168,7 +168,7 @@ def test_the_gate_the_worktrees_and_the_confirmations_are_real(
     assert as_bytes(toy.run_dir("real-2")) == as_bytes(run_dir)
 
 
-def test_an_outage_pauses_and_nothing_is_learned_from_it(toy: ToyRepository) -> None:
+def test_an_outage_pauses_the_run_and_does_not_inform_the_policy(toy: ToyRepository) -> None:
     class Down(Shuffled):
         def next_done(self, timeout: float | None = None) -> Done | None:
             if self.finished < 4 or not self._waiting:
@@ -190,7 +190,7 @@ def test_an_outage_pauses_and_nothing_is_learned_from_it(toy: ToyRepository) -> 
     assert as_bytes(toy.run_dir("outage")) == as_bytes(toy.run_dir("no-outage"))
 
 
-def test_when_ideas_cannot_be_had_what_runs_is_finished_first(
+def test_running_evaluations_finish_before_a_failed_source_pauses_the_run(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = DirectorySource.propose
@@ -211,11 +211,11 @@ def test_when_ideas_cannot_be_had_what_runs_is_finished_first(
     assert validate(toy.run_dir("ideas"), toy.path) == []
 
 
-def test_ideas_are_generated_beside_evaluations(
+def test_ideas_are_generated_while_evaluations_run(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A source that thinks until two more evaluations are through would wait for ever if these
-    waited for it."""
+    """The source blocks until two more evaluations have finished, which would never happen if those
+    evaluations waited for it."""
     through, real, enough = [], DirectorySource.propose, threading.Event()
 
     def slow(self, context, taken):
@@ -234,7 +234,7 @@ def test_ideas_are_generated_beside_evaluations(
 
 
 @pytest.mark.parametrize("start", [0, 1, 2])
-def test_it_resumes_after_every_line_of_its_journal(toy: ToyRepository, start: int) -> None:
+def test_a_search_resumes_after_every_line_of_its_journal(toy: ToyRepository, start: int) -> None:
     shape = replace(DRY, max_total_idea_evals=6, dedupe_scope="node_plus_ancestors")
     name = f"whole-{start}"
     steady(toy.path, name, "random", shape)
@@ -250,7 +250,7 @@ def test_it_resumes_after_every_line_of_its_journal(toy: ToyRepository, start: i
     assert validate(run_dir, toy.path) == []
 
 
-def test_beam_confirms_all_that_would_fill_the_beam_at_once(toy: ToyRepository) -> None:
+def test_beam_search_confirms_all_candidates_for_the_beam_at_once(toy: ToyRepository) -> None:
     under_way: list[int] = []
 
     class Counting(Shuffled):

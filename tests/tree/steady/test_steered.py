@@ -1,4 +1,5 @@
-"""Commands that come while ideas are thought of: the choice that waits for them stays as it is."""
+"""Commands that arrive while ideas are generated do not change the choice that waits for the
+ideas."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ COMMANDS: dict[str, list[tuple[Any, dict[str, Any]]]] = {
 
 
 class Slow:
-    """Ideas that arrive once the loop has looked twice for commands; the commands are there since
-    the source was asked."""
+    """An idea source that returns only after the search has polled twice for commands, which are
+    submitted when the source is called."""
 
     def __init__(self, patch: pytest.MonkeyPatch, run_dir: Path, what: str, at: int) -> None:
         self._expand, self._steer = Expander.expand, Coordinator.apply_commands
@@ -68,11 +69,11 @@ class Slow:
 @pytest.mark.parametrize("order", ["fixed", "live"])
 @pytest.mark.parametrize("at", [2, 3, 4])
 @pytest.mark.parametrize("what", COMMANDS)
-def test_what_is_told_while_ideas_are_thought_of(
+def test_a_command_during_generation_is_applied_and_the_run_stays_valid(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch, what: str, at: int, order: str
 ) -> None:
-    """A pause rebuilt the tree from the records, without the outcomes that the waiting choice had
-    known: the search ended with a ValueError."""
+    """Regression: after a pause the tree was rebuilt without the results that the waiting choice
+    had known, and the search ended with a ValueError."""
     Slow(monkeypatch, toy.run_dir("run"), what, at)
     shape = replace(DRY, max_total_idea_evals=12)
     manifest = steady(toy.path, "run", "best-first", shape, order=order)
@@ -81,11 +82,11 @@ def test_what_is_told_while_ideas_are_thought_of(
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_less_budget_in_a_pause_holds_when_the_run_goes_on(
+def test_a_budget_reduced_during_a_pause_holds_after_the_pause(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command waits for the ideas of a choice that waits for the end of the pause: the records
-    in between were beyond that choice, so it was refused."""
+    """Regression: the pending choice waited for the end of the pause and then exceeded the reduced
+    budget, so the choice was refused."""
     told = [("pause", {}), ("budget", {"settings": {"max_total_idea_evals": 6}}), ("resume", {})]
     monkeypatch.setitem(COMMANDS, "in a pause", told)
     Slow(monkeypatch, toy.run_dir("run"), "in a pause", 3)

@@ -1,4 +1,4 @@
-"""Findings of validation in a search by policy with forged records."""
+"""Validation of runs without a barrier with forged records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(tmp_path_factory) -> FinishedRun:
 
 
 def _other_parent(manifest: Manifest) -> None:
-    """The last choice was another node's."""
+    """Attribute the last choice to another node."""
     last = list(manifest.evaluations.values())[-1]
     other = next(n for n in manifest.nodes.values() if n.node_id != last.parent_node_id)
     last.parent_node_id = other.node_id
@@ -55,7 +55,7 @@ def _exhausted(manifest: Manifest) -> None:
 
 
 def _exhausted_later(manifest: Manifest) -> None:
-    """At a choice that was never made."""
+    """Mark a node as exhausted at a choice that was never made."""
     steady_state = manifest.policy_record
     assert steady_state is not None
     steady_state.exhausted.append(Exhausted("n0001", 99, 1))

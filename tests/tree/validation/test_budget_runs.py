@@ -1,4 +1,5 @@
-"""A run with a budget that ends within a depth is sound: some of its frontier was never asked."""
+"""A run with a budget that ends within a depth is sound: some of its frontier was never
+expanded."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def run(toy: ToyRepository, *, extend: bool = False, **shape: Any) -> Manifest:
 
 
 def until_the_budget_ends(toy: ToyRepository) -> Manifest:
-    """The root stays in the beam next to the promoted node, and gets the last idea."""
+    """Search until the budget ends: the root stays in the beam with the promoted node, and gets the
+    last idea."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     for number, value in enumerate((2.0, 3.0, 4.0)):
@@ -41,7 +43,7 @@ def until_the_budget_ends(toy: ToyRepository) -> Manifest:
     return found
 
 
-def test_a_node_that_the_budget_left_out_keeps_its_place(toy: ToyRepository) -> None:
+def test_a_node_that_the_budget_skipped_stays_in_the_frontier(toy: ToyRepository) -> None:
     found = until_the_budget_ends(toy)
     assert found.frontier == ["n0002", "n0001"], "it was not asked, so it is not without ideas"
     found = run(toy, extend=True, max_total_idea_evals=4)
@@ -50,8 +52,8 @@ def test_a_node_that_the_budget_left_out_keeps_its_place(toy: ToyRepository) -> 
     assert tried == ["n0001", "n0002"]
 
 
-def test_a_depth_that_the_budget_cut_short_is_not_an_unlucky_one(toy: ToyRepository) -> None:
-    """The root's second idea does not help, and the promoted node was never asked."""
+def test_a_depth_cut_short_by_the_budget_does_not_end_the_run(toy: ToyRepository) -> None:
+    """The root's second idea does not help, and the promoted node was never expanded."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     for number, change in enumerate((("A", 2.0), ("B", 0.5), ("A", 3.0))):

@@ -1,4 +1,4 @@
-"""A sound run gives no finding; each kind of damage gives its own."""
+"""A sound run gives no finding; each kind of damage gives its own finding."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def swap_artifacts(run: FinishedRun) -> None:
 
 
 def forge_csv(run: FinishedRun) -> None:
-    """A better number in a CSV, with the digests in the records made to fit."""
+    """Write a better number into a CSV and adapt the digests in the records."""
     from treewright.kernel.storage.artifacts import sha256_file
 
     path = results_of(run, "e000001")
@@ -92,7 +92,7 @@ def forge_score(run: FinishedRun) -> None:
 
 
 def forge_promotion(run: FinishedRun) -> None:
-    """A candidate that fails the gate is recorded as promoted in another one's place."""
+    """Record a candidate that fails the gate as promoted instead of another one."""
 
     def change(manifest: Manifest) -> None:
         rejected, winner = first_rejected(manifest), manifest.evaluations[run.promoted()]
@@ -123,7 +123,7 @@ def in_worktree(run: FinishedRun) -> ToyRepository:
 
 
 def commit_elsewhere(run: FinishedRun) -> None:
-    """Another commit with a changed protected file stands where the node's was."""
+    """Replace a node's commit with one that changes a protected file."""
     checkout = in_worktree(run)
     checkout.write("sweep.sh", "true\n")
     commit = checkout.commit("cheat")
@@ -372,7 +372,7 @@ def test_an_untouched_run_has_no_findings(run: FinishedRun) -> None:
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_damage_is_found(run: FinishedRun, name: str) -> None:
+def test_validation_finds_damage(run: FinishedRun, name: str) -> None:
     code, damage = DAMAGE[name]
     damage(run)
     findings = validate(run.run_dir, run.toy.path)
@@ -382,7 +382,7 @@ def test_damage_is_found(run: FinishedRun, name: str) -> None:
     assert "## What to do" in text
 
 
-def test_another_repository(run: FinishedRun, tmp_path: Path) -> None:
+def test_another_repository_is_a_finding(run: FinishedRun, tmp_path: Path) -> None:
     findings = validate(run.run_dir, tmp_path)
     assert {finding.code for finding in findings} == {"git_failed"}
     assert "not completed: git failed" in write_report(run.run_dir, findings).read_text()

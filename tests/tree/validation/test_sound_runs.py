@@ -30,7 +30,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dry_run", [False, True], ids=["real", "dry"])
-def test_finished(tmp_path: Path, shape: str, dry_run: bool) -> None:
+def test_a_finished_run_has_no_findings(tmp_path: Path, shape: str, dry_run: bool) -> None:
     repo = make_target(tmp_path / "repo").path
     run_dir = search(repo, dry_run=dry_run, **SHAPES[shape])
     assert validate(run_dir, repo) == []
@@ -44,8 +44,8 @@ def test_a_dry_run_says_that_git_checks_are_skipped(tmp_path: Path) -> None:
     assert "No findings" in text
 
 
-def test_unfinished_at_every_event(tmp_path: Path) -> None:
-    """After any last event the state is consistent; only leftovers may be found."""
+def test_a_run_that_stopped_after_any_event_is_consistent(tmp_path: Path) -> None:
+    """Only leftover files may be found."""
     repo = make_target(tmp_path / "repo").path
     shape = Shape(ideas_per_node=2, max_depth=2, sweep_config_limit=8, confirm_configs=4)
     found: set[str] = set()
@@ -69,7 +69,7 @@ def test_unfinished_at_every_event(tmp_path: Path) -> None:
     assert found <= passing
 
 
-def test_no_run_is_an_error(tmp_path: Path) -> None:
+def test_validating_a_missing_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no tree run"):
         validate(tmp_path / "nothing", tmp_path)
 
