@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-import pytest
-
 import benchmarks
+import pytest
 
 MODULES = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__))
 
