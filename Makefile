@@ -76,7 +76,7 @@ all-tests: install
 # for whoever touches concurrency.
 test-stress: lint
 	for turn in 1 2 3; do \
-	  $(BIN)/python -m tests.busy $(PYTEST) --hypothesis-profile=anew || exit 1; done
+	  $(BIN)/python -m tests.busy $(PYTEST) --hypothesis-profile=random || exit 1; done
 
 bench: install
 	$(BIN)/python -m benchmarks

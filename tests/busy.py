@@ -1,7 +1,6 @@
-"""Runs a command while other processes use every core: `python -m tests.busy COMMAND…`.
+"""Run a command while other processes use every core: `python -m tests.busy COMMAND…`.
 
-For whoever touches concurrency: a test that fails on a busy machine is a bug, in it or elsewhere.
-"""
+A test that fails on a busy machine shows a bug, in the test or in the program."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import sys
 
 
 def spin(parent: int) -> None:
-    """Keeps a core busy for as long as the parent lives."""
+    """Keep a core busy as long as the parent lives."""
     while os.getppid() == parent:
         sum(range(10_000))
 

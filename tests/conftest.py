@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from treewright.lean.session.host_session import HostSession
     from treewright.lean.verify.replayer import Replayer
 
-# Hundreds of short processes are started: none should compile the program again.
+# Hundreds of short processes start: none of them should compile the program again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Where there is room for it, tests write to memory: they sync as often, but wait for no disk.
+# With enough memory, tests write to it: they sync as often, but do not wait for a disk.
 _MEMORY = Path("/dev/shm")
 _ENOUGH_BYTES = 4 << 30
 if (
@@ -39,10 +39,10 @@ if (
 ):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
-# A busy machine is not a failing property. The same examples each time: what a change has not
-# touched does not fail beside it. Others are tried with `--hypothesis-profile=anew`.
-settings.register_profile("anew", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("here", settings.get_profile("anew"), derandomize=True)
+# A busy machine is not a failing property. The examples are the same each time, so code that a
+# change did not touch does not fail. `--hypothesis-profile=random` tries other examples.
+settings.register_profile("random", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("here", settings.get_profile("random"), derandomize=True)
 settings.load_profile("here")
 
 
@@ -50,30 +50,30 @@ settings.load_profile("here")
 def _isolated_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """No test reads the user's git configuration or an outer treewright's variables, or writes to
-    the user's state, or waits for requests of another test to an endpoint."""
+    """Give each test its own git configuration, state directory and endpoint requests, and remove
+    treewright's variables of the caller."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    # As in an activated environment: `python` is this one, and no script that looks for one.
+    # As in an activated environment: `python` is this interpreter, and not a script that finds one.
     own = str(Path(sys.executable).parent)
     monkeypatch.setenv("PATH", os.pathsep.join([own, os.environ["PATH"]]))
     for name in list(os.environ):
         if name.startswith("TREEWRIGHT_"):
             monkeypatch.delenv(name)
-    # One for all tests of a worker: modules that one has compiled serve the next.
+    # All tests of a worker share it: a test reuses the modules that an earlier one compiled.
     monkeypatch.setenv("TREEWRIGHT_STATE", str(tmp_path_factory.getbasetemp() / "state"))
     forget_queues()
 
 
 @pytest.fixture
 def toy(tmp_path: Path) -> ToyRepository:
-    """A git repository whose sweep is a shell script that takes milliseconds."""
+    """Return a git repository with a sweep in shell that takes milliseconds."""
     return ToyRepository.create(tmp_path / "target repo")
 
 
 @pytest.fixture(scope="session")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> ToyRepository:
-    """A repository with two finished searches, `one` and `two`; see tests/two_runs.py."""
+    """Return a repository with two finished searches, `one` and `two`; see tests/two_runs.py."""
     from tests import two_runs
 
     with pytest.MonkeyPatch.context() as patch:
@@ -83,7 +83,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> ToyRepository:
 
 @pytest.fixture(scope="session")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> ToyRepository:
-    """A repository with a finished tree run and a finished proof run."""
+    """Return a repository with a finished tree run and a finished proof run."""
     from tests.dashboard import proof_runs, samples
 
     toy = samples.finished(tmp_path_factory.mktemp("searched"))
@@ -93,7 +93,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> ToyRepository:
 
 @pytest.fixture(scope="session")
 def server(searched: ToyRepository) -> Iterator[Server]:
-    """A dashboard over it, for tests of its answers and of its pages."""
+    """Start a dashboard over `searched`, for tests of its answers and of its pages."""
     from tests.dashboard.serving import served
 
     with served("--runs", searched.path) as running:
@@ -102,7 +102,7 @@ def server(searched: ToyRepository) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def bubblewrap() -> None:
-    """Skips where no command can be put into a sandbox, and says why."""
+    """Skip the test, with the reason, where commands cannot run in a sandbox."""
     problem = sandbox.find_problem()
     if problem is not None:
         pytest.skip(f"needs bubblewrap, {problem}")
@@ -110,7 +110,7 @@ def bubblewrap() -> None:
 
 @pytest.fixture(scope="session")
 def model_url() -> Iterator[str]:
-    """The real small model, served once for the whole session."""
+    """Serve the real small model once for the whole session and return its URL."""
     with subprocess.Popen(
         [sys.executable, "-c", SERVE_MODEL],
         stdin=subprocess.PIPE,
@@ -127,7 +127,7 @@ def model_url() -> Iterator[str]:
 
 @pytest.fixture
 def treewright(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the installed program in a process of its own."""
+    """Return a function that runs the installed program in a process."""
 
     def run(*args: str, cwd: Path | None = None, **kwargs) -> subprocess.CompletedProcess[str]:
         return program.run(args, cwd=cwd or tmp_path, **kwargs)
@@ -146,19 +146,19 @@ def git_binary() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """For those who run tests without xdist, `-p no:xdist`."""
+    """Register the marker that xdist has, for tests without xdist (`-p no:xdist`)."""
     config.addinivalue_line("markers", "xdist_group(name): tests that share a worker")
 
 
 def pytest_unconfigure() -> None:
-    """The one process that is kept to the end of ours."""
+    """Close the watchdog, the only process that stays until the end of the tests."""
     from treewright.kernel.procs.watchdog import watchdog
 
     watchdog.close()
 
 
 _GROUPS = {
-    "home": "lean-session",  # a Lean that has read some texts reads the next in a third of the time
+    "home": "lean-session",  # a Lean process that has read some texts is three times as fast
     "searched": "browser",  # a search that takes a second, and a server over it
 }
 """The group of tests by a fixture that they need."""
@@ -166,7 +166,7 @@ _GROUPS = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that say nothing else share a worker with those that need the same."""
+    """Put tests without a marker into the group of the first fixture in `_GROUPS`."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             needed = getattr(item, "fixturenames", ())
@@ -184,7 +184,7 @@ def home() -> LeanHome:
 
 @pytest.fixture(scope="session")
 def lean_session(home: LeanHome) -> Iterator[Callable[[], HostSession]]:
-    """Gives the worker's session, emptied; another one if an earlier test lost it."""
+    """Return the worker's session, emptied; start a new one if an earlier test lost it."""
     from treewright.lean.session.host_session import HostSession
 
     started: list[HostSession] = []
@@ -215,7 +215,7 @@ def replayer(home: LeanHome) -> Iterator[Replayer]:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where modules of Lake projects are kept, for all tests of a worker."""
+    """Return the directory of compiled modules of Lake projects, for all tests of a worker."""
     return tmp_path_factory.mktemp("compiled")
 
 
@@ -225,7 +225,8 @@ def lent_lean(
     lean_session: Callable[[], HostSession],
     replayer: Replayer,
 ) -> None:
-    """Whoever starts Lean in this process gets the worker's, where that will do; see here.py."""
+    """Lend the worker's Lean to code that starts Lean in this process, where possible; see
+    here.py."""
     from tests.here import lend_lean
 
     lend_lean(monkeypatch, lean_session, replayer)
@@ -235,7 +236,8 @@ def lent_lean(
 def treewright_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lent_lean: None
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the program in this process, on the worker's Lean; see tests/here.py."""
+    """Return a function that runs the program in this process, on the worker's Lean; see
+    here.py."""
     from tests.here import run_here
 
     def run(

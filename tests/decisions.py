@@ -1,4 +1,4 @@
-"""What must be equal between two runs of the same search: everything but when and where."""
+"""Everything that must be equal between two runs of the same search: all but times and places."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OF_THE_MOMENT = {
 
 
 def decisions(run_dir: Path) -> dict[str, Any]:
-    """The manifest without what may differ."""
+    """Return the manifest without the fields that may differ."""
     return _strip(json.loads((run_dir / "manifest.json").read_text()))
 
 
@@ -49,7 +49,7 @@ def events(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def repeated_evaluations(run_dir: Path) -> list[str]:
-    """Evaluations that were started again although their outcome had been recorded."""
+    """Return the evaluations that were started again after their outcome had been recorded."""
     finished: set[str] = set()
     repeated = []
     for event in events(run_dir):

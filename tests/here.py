@@ -1,8 +1,7 @@
-"""The program in this process, on the worker's Lean.
+"""Run the program in this process, on the worker's Lean.
 
-For tests of what a command does and says. Where its being a process is what matters, they
-use the fixture `treewright`; where the start and the end of Lean are, they start their own.
-"""
+For tests of a command's results and messages. Tests that depend on a child process use the fixture
+`treewright`; tests of the start and end of Lean start their own."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ Program = Callable[..., CompletedProcess[str]]
 
 
 class Lent:
-    """A session whose borrower cannot close it."""
+    """A session that its borrower cannot close."""
 
     def __init__(self, session: HostSession) -> None:
         self._session = session
@@ -54,14 +53,14 @@ class Lent:
 
 @functools.cache
 def _import_all() -> None:
-    """A module that is imported later would keep for ever what it finds lent."""
+    """Import every module: a module imported later would keep the lent objects for ever."""
     for package in (cli, lean, proving, orchestrator):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
 
 
 class LentProcess:
-    """One that its borrower cannot end."""
+    """A process that its borrower cannot end."""
 
     def __init__(self, kept: RestartedProcess[Any]) -> None:
         self._kept = kept
@@ -76,14 +75,14 @@ class LentProcess:
 def project_replayer(
     shared: Replayer, project: Project, axioms: frozenset[str] = DEFAULT_AXIOMS
 ) -> Replayer:
-    """For a project, with the judge that is there: it knows no project, and reads no text."""
+    """Return the worker's replayer for a project; it does not load the project or read texts."""
     made = Replayer(shared._home, axioms=axioms, project=project)
     made.processes.judge = cast("RestartedProcess[Any]", LentProcess(shared.processes.judge))
     return made
 
 
 def lent_replayer(shared: Replayer, axioms: frozenset[str]) -> Replayer:
-    """Another policy in the processes that are there."""
+    """Return a replayer with another policy on the running processes."""
     made = Replayer(shared._home, axioms=axioms)
     made.processes = shared.processes
     made._originals = shared._originals
@@ -94,7 +93,7 @@ def lent_replayer(shared: Replayer, axioms: frozenset[str]) -> Replayer:
 def lend_lean(
     patch: pytest.MonkeyPatch, lean_session: Callable[[], HostSession], shared: Replayer
 ) -> None:
-    """Whoever starts a session or a replay check of the usual kind gets the worker's."""
+    """Give callers that start a session or replay of the usual kind the worker's process."""
 
     def session(
         home: LeanHome,
@@ -132,7 +131,7 @@ def lend_lean(
 def run_here(
     patch: pytest.MonkeyPatch, arguments: Sequence[str], cwd: Path, stdin: str = ""
 ) -> CompletedProcess[str]:
-    """What `subprocess.run` would give for the same call."""
+    """Return the result that `subprocess.run` would give for the same call."""
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     before = Path.cwd()
     with patch.context() as changed:

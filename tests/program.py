@@ -1,11 +1,11 @@
-"""`treewright` in a process of its own, without the half second that starting Python takes, and
-modules of what it uses likewise (`start_module`), without the second that those take.
+"""`treewright` in a child process, without the half second that a start of Python takes.
 
-A process that has imported the program waits (`python -m tests.program`) and forks for every
-call; the fork becomes our child (as `subreaper` here, it is handed to us when the one between
-has ended), so that all that `subprocess` offers works: signals, pipes, waiting, its own session.
-Where the system cannot do that, or a call needs a fresh interpreter, Python is started.
-"""
+`start_module` does the same for modules of its dependencies.
+
+One process has imported the program and waits (`python -m tests.program`); it forks for every call,
+and the fork becomes a child of the test process (which is a `subreaper`: it inherits the fork when
+the process between has ended). So every feature of `subprocess` works: signals, pipes, waiting, a
+session. Where the system cannot do that, or a call needs a fresh interpreter, Python is started."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from treewright.kernel.executors import backends
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWNS = 0x20000
 _MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
-_AS_USER = ("group", "extra_groups")  # those of the user alone
+_AS_USER = ("group", "extra_groups")  # the fork sets these itself, with the user
 _PACKAGES = ("treewright.cli", "treewright.tree", "treewright.dashboard")
 _TAKE_LONG = (
     "distributed", "distributed.cli.dask_scheduler", "distributed.cli.dask_worker", "uvicorn"
@@ -43,7 +43,7 @@ _LONGEST_REQUEST = 1 << 20
 
 
 def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-    """`subprocess.Popen` of `treewright` with these arguments."""
+    """Start `treewright` with these arguments as `subprocess.Popen` would."""
     new = set(options.get("env") or ()) - set(os.environ)
     fresh = any(name.startswith("PYTHON") for name in new) or "preexec_fn" in options
     if fresh or _waiting() is None:
@@ -55,7 +55,7 @@ def start(arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
 def start_module(
     module: str, arguments: Sequence[str], *, covered: Path | None = None, **options: Any
 ) -> subprocess.Popen[Any]:
-    """`subprocess.Popen` of `python -m module`, where an empty directory covers `covered`."""
+    """Start `python -m module` as `subprocess.Popen` would; an empty directory covers `covered`."""
     fresh = any(name.startswith("PYTHON") for name in options["env"])
     if fresh or _waiting() is None:
         command = [sys.executable, "-m", module, *arguments]
@@ -67,7 +67,7 @@ def start_module(
 
 
 def covering(path: Path | None, command: list[str]) -> list[str]:
-    """The command, where an empty directory covers `path`."""
+    """Return the command with an empty directory covering `path`."""
     if path is None:
         return command
     script = 'mount -t tmpfs none "$1" && shift && exec "$@"'
@@ -77,7 +77,7 @@ def covering(path: Path | None, command: list[str]) -> list[str]:
 def run(
     arguments: Sequence[str], *, input: str | None = None, timeout: float = 120, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """`subprocess.run` of the same, with its output as text."""
+    """Run `treewright` as `subprocess.run` would, with its output as text."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     if input is not None:
         pipes["stdin"] = subprocess.PIPE
@@ -91,7 +91,7 @@ def run(
 
 
 class _Forked(subprocess.Popen[Any]):
-    """Popen whose child is forked elsewhere and adopted."""
+    """A Popen with a child that was forked elsewhere and adopted."""
 
     def __init__(
         self, arguments: list[str], more: dict[str, Any] | None = None, **options: Any
@@ -133,7 +133,7 @@ def _be_subreaper(whether: bool) -> None:
 
 @functools.cache
 def _waiting() -> socket.socket | None:
-    """The connection to the process that waits; one for each of ours."""
+    """Return the connection to the waiting process; each test process has one."""
     if not sys.platform.startswith("linux"):
         return None
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -142,7 +142,10 @@ def _waiting() -> socket.socket | None:
         child = subprocess.Popen(
             [sys.executable, "-m", "tests.program", str(theirs.fileno())],
             cwd=Path(__file__).parents[1],
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # what forks has one thread
+            env={
+                **os.environ,
+                "OPENBLAS_NUM_THREADS": "1",
+            },  # the process that forks has one thread
             pass_fds=[theirs.fileno()],
         )
 
@@ -155,7 +158,7 @@ def _waiting() -> socket.socket | None:
 
 
 def _serve(connection: socket.socket) -> dict[str, Any] | None:
-    """Forks for every request; a fork returns with its request, the process itself at the end."""
+    """Fork for every request; a fork returns its request, the process itself returns at the end."""
     while True:
         data, streams, _, _ = socket.recv_fds(connection, _LONGEST_REQUEST, 3)
         if not data:
@@ -203,11 +206,11 @@ def _become(request: dict[str, Any]) -> None:
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     sys.argv = [request["module"], *request["arguments"]]
     if request["module"].startswith("distributed."):
-        importlib.import_module("dask.config").refresh()  # it has read another environment
+        importlib.import_module("dask.config").refresh()  # the module has read another environment
     try:
         runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
     except SystemExit as ended:
-        # What is done at the end of a program, without taking every imported module apart.
+        # The steps at the end of a program, without the destruction of every imported module.
         threading._shutdown()  # pyright: ignore[reportAttributeAccessIssue]
         atexit._run_exitfuncs()
         sys.stdout.flush()
@@ -215,7 +218,7 @@ def _become(request: dict[str, Any]) -> None:
 
 
 def _cover(path: str) -> None:
-    """From now on an empty directory is there, for this process and its children."""
+    """From now on an empty directory covers the path, for this process and its children."""
     system = ctypes.CDLL(None, use_errno=True)
     for done in (
         system.unshare(_CLONE_NEWNS),
@@ -234,10 +237,12 @@ def main() -> None:
     for name in _PACKAGES:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
-            with contextlib.suppress(ImportError):  # of an extra that is not installed
+            with contextlib.suppress(
+                ImportError
+            ):  # the module belongs to an extra that is not installed
                 importlib.import_module(found.name)
-    backends.BACKENDS.names()  # which plug-ins there are, every process finds out once
-    gc.freeze()  # what is shared with the forks is not to be touched by collecting garbage
+    backends.BACKENDS.names()  # every process computes the list of plug-ins once
+    gc.freeze()  # garbage collection must not touch memory that is shared with the forks
     request = _serve(connection)
     if request is not None:
         _become(request)

@@ -1,4 +1,4 @@
-"""Directories that cannot be written, not even by root; commands that permissions bind."""
+"""Directories that cannot be written, not even by root, and commands that obey permissions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ABOVE_PERMISSIONS = "-dac_override,-dac_read_search,-fowner"
 
 
 def bound_by_permissions(command: Sequence[str]) -> list[str]:
-    """The same command, for root without what makes root able to write everywhere."""
+    """Return the command without the capability by which root ignores permissions."""
     if os.geteuid() != 0:
         return list(command)
     less = (f"--bounding-set={_ABOVE_PERMISSIONS}", f"--inh-caps={_ABOVE_PERMISSIONS}")
@@ -21,7 +21,7 @@ def bound_by_permissions(command: Sequence[str]) -> list[str]:
 
 @contextlib.contextmanager
 def read_only(path: Path) -> Iterator[None]:
-    """Permissions bind everybody but root; for root the directory is mounted read-only."""
+    """Make a directory read-only; for root, mount it read-only."""
     if os.geteuid() != 0:
         mode = path.stat().st_mode
         path.chmod(0o555)

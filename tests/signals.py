@@ -1,9 +1,8 @@
-"""Signals as a program finds them that a person starts in a terminal.
+"""Signal handlers as a terminal gives them to a program.
 
 Tests are also started with `nohup`, which ignores SIGHUP, and in the background of a script, which
-ignores SIGINT. Children inherit that. The process of the tests keeps what it was given: `nohup`
-is to protect it. What a test sends signals to is started with `as_from_a_terminal`.
-"""
+ignores SIGINT. Children inherit that. The test process keeps its handlers, because `nohup` is to
+protect it. A program that a test sends signals to is started with `as_from_a_terminal`."""
 
 from __future__ import annotations
 
@@ -15,20 +14,20 @@ _NUMBERS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def as_from_a_terminal() -> None:
-    """`preexec_fn` for `Popen`: nothing is ignored."""
+    """Reset all signals to their defaults; a `preexec_fn` for `Popen`."""
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_DFL)
 
 
 def as_python_from_a_terminal() -> None:
-    """The same for a fork of Python, which has set its own handler of SIGINT by now."""
+    """Reset all signals in a fork of Python, which has replaced the handler of SIGINT."""
     as_from_a_terminal()
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Within the block a SIGINT interrupts this process."""
+    """Let a SIGINT interrupt this process within the block."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

@@ -1,7 +1,6 @@
-"""The core without anything that only POSIX has; `tests/without_posix.py` says how far that goes.
+"""The core without POSIX-only features; see `tests/without_posix.py` for the limits of this test.
 
-Real Windows and macOS are untested: nothing here stands for them.
-"""
+Real Windows and macOS are not tested here."""
 
 from __future__ import annotations
 
@@ -120,7 +119,7 @@ def _script(tmp_path: Path, text: str, *arguments: str) -> str:
     return _run(str(path), *arguments, cwd=tmp_path).stdout
 
 
-def test_a_tree_run_from_the_first_command_to_the_last(toy: ToyRepository) -> None:
+def test_a_tree_run_works_from_init_to_report(toy: ToyRepository) -> None:
     def tree(*more: str) -> subprocess.CompletedProcess[str]:
         return _run("treewright", "tree", "--tree-run-id", "night", *more, cwd=toy.path)
 
@@ -142,9 +141,7 @@ def test_a_tree_run_from_the_first_command_to_the_last(toy: ToyRepository) -> No
     assert page.stat().st_size > 0
 
 
-def test_what_a_killed_run_left_is_found_and_the_run_goes_on(
-    toy: ToyRepository, tmp_path: Path
-) -> None:
+def test_a_killed_run_is_found_and_continued(toy: ToyRepository, tmp_path: Path) -> None:
     began, go = tmp_path / "began", tmp_path / "go"
     waits = f"echo $$ >> {began}; test -e {go} || sleep 1000"
     toy.write("sweep.sh", f'{SWEEP}case "$PWD" in */cand/*) {waits};; esac\n')
@@ -175,12 +172,12 @@ def test_every_module_can_be_imported(tmp_path: Path) -> None:
     )
 
 
-def test_a_search_of_the_library_with_threads(tmp_path: Path) -> None:
+def test_a_library_search_runs_with_threads(tmp_path: Path) -> None:
     assert _script(tmp_path, _SEARCH, str(tmp_path / "search")) == "8 True\n"
     assert _script(tmp_path, _SEARCH, str(tmp_path / "search")) == "8 True\n", "opened again"
 
 
-def test_commands_are_ended_with_what_they_started(tmp_path: Path) -> None:
+def test_ending_a_command_ends_its_children(tmp_path: Path) -> None:
     assert _script(tmp_path, _TIME_LIMIT).splitlines() == [
         "True True []",
         "True left []",
@@ -199,7 +196,7 @@ def test_a_lease_has_a_heartbeat_and_one_owner(tmp_path: Path) -> None:
     assert _script(tmp_path, _LEASE) == "beats True\n3 forced\n"
 
 
-def test_doctor_says_what_is_missing(toy: ToyRepository) -> None:
+def test_doctor_lists_missing_features(toy: ToyRepository) -> None:
     said = _run("treewright", "doctor", cwd=toy.path).stdout
     assert "psutil finds every descendant of a command" in said
     assert "not POSIX: " in said
@@ -207,7 +204,7 @@ def test_doctor_says_what_is_missing(toy: ToyRepository) -> None:
 
 
 @pytest.mark.parametrize("command", ["prove", "bank", "bg", "lean", "mcp", "sorries"])
-def test_a_command_that_needs_posix_says_so_in_one_line(tmp_path: Path, command: str) -> None:
+def test_a_command_that_needs_posix_is_refused_in_one_line(tmp_path: Path, command: str) -> None:
     said = _run("treewright", command, cwd=tmp_path, code=2).stderr
     assert said == (
         f"treewright: `treewright {command}` needs a POSIX system; on Windows run it in WSL 2\n"

@@ -1,8 +1,7 @@
 """A small real target repository: parameters in a file, a sweep in shell and awk.
 
-`loss` falls when A, B or C rise; D only adds noise that differs by config; values are
-read from `params.txt`, so an idea is a one-line patch. The sweep takes milliseconds.
-"""
+`loss` falls when A, B or C rises; D only adds noise that differs by config. Values are read from
+`params.txt`, so an idea is a one-line patch. The sweep takes milliseconds."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ BASELINE_ROWS = 16
 
 
 def diff_of_line(path: str, before: str, after: str, line: int, context: str = "# keep") -> str:
-    """A unified diff of one line, with the line behind it as context."""
+    """Return a unified diff of one line, with the next line as context."""
     return (
         f"--- a/{path}\n+++ b/{path}\n@@ -{line},2 +{line},2 @@\n-{before}\n+{after}\n {context}\n"
     )
@@ -73,7 +72,7 @@ def idea(title: str, patch: str) -> str:
 
 
 def set_parameter(name: str, value: float) -> str:
-    """The text of an idea that sets one parameter."""
+    """Return the text of an idea that sets one parameter."""
     line = 1 + 5 * "ABCD".index(name)
     return idea(
         f"Set {name} to {value}",
@@ -87,7 +86,8 @@ class ToyRepository:
 
     @classmethod
     def create(cls, path: Path) -> ToyRepository:
-        """A copy of one that is made once a process: all have the same first commit."""
+        """Copy a repository that is created once per process: all copies have the same first
+        commit."""
         shutil.copytree(_template(), path, symlinks=True)
         return cls(path)
 

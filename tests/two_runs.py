@@ -1,4 +1,4 @@
-"""Two real searches of one repository, for tests that look at runs."""
+"""Two real searches of one repository, for tests that read runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from treewright.tree.run.open import RunRequest, open_run
 
 
 def make(directory: Path) -> ToyRepository:
-    """`one` tried three ideas, `two` eight; one of them attacks who reads its title."""
+    """Create run `one` with three ideas and run `two` with eight; one title is an attack on its
+    reader."""
     toy = make_target(directory / "a target")
     patch = diff_of_line("params.txt", "A 1.0", "A 2.5", 1)
     toy.write("ideas/00_hostile.md", idea(HOSTILE_TITLE, patch))
@@ -34,7 +35,7 @@ def search(repo: Path, run_id: str, ideas: int) -> None:
 
 
 def spending(run: Path, copy: Path, usage: Mapping[str, float]) -> Path:
-    """A copy of a run in which ideas cost half a dollar and every evaluation so much."""
+    """Return a copy of a run with ideas of half a dollar and evaluations of the given cost."""
     shutil.copytree(run, copy)
     (copy / "manifest.json").unlink()
     lines = [json.loads(line) for line in (copy / "events.jsonl").read_bytes().splitlines()]

@@ -1,4 +1,4 @@
-"""Waiting for something to become true, and looking at processes from outside."""
+"""Functions that wait for a condition and inspect processes from outside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T], seconds: float = 120.0, what: str = "") -> T:
-    """Returns the first true answer; fails the test if there is none in time."""
+    """Return the first true answer; fail the test if there is none in time."""
     deadline = time.monotonic() + seconds
     while True:
         answer = condition()
@@ -25,9 +25,9 @@ def until(condition: Callable[[], T], seconds: float = 120.0, what: str = "") ->
 
 
 class HeldClock:
-    """In place of `time` in a module: stands still until something has happened, and goes on from
-    there. So a time limit begins when that which it is to end is there, however busy the machine.
-    """
+    """A replacement of `time` in a module that stands still until an event.
+
+    A time limit then begins when the thing that it ends exists, on a busy machine too."""
 
     sleep = staticmethod(time.sleep)
 
@@ -44,16 +44,16 @@ class HeldClock:
 
 
 def said(path: Path) -> str:
-    """What is in a file, nothing if there is none."""
+    """Return the text of a file, or an empty text if there is none."""
     return path.read_text() if path.exists() else ""
 
 
 def gone(pid: int) -> bool:
-    """Whether no process runs under this id (a zombie does not run)."""
+    """Return whether no process runs under this id (a zombie does not run)."""
     return not proctree.is_alive(pid, proctree.start_time(pid))
 
 
 def cpu_seconds(pid: int) -> float:
-    """The processor time of a process so far: what it did, however busy the machine is."""
+    """Return the processor time of a process so far, which does not depend on the load."""
     user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

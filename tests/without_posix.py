@@ -50,7 +50,7 @@ _NOT_A_SOCKET = 10038
 
 
 class _Module(types.ModuleType):
-    """A module without some names, and with others in place of its own."""
+    """A module without some names, and with replacements of others."""
 
     def __init__(
         self, real: types.ModuleType, missing: set[str], instead: Mapping[str, Any]
@@ -86,7 +86,7 @@ def _utime(path: Any, *rest: Any, **named: Any) -> None:
 
 def _kill(pid: int, number: int) -> None:
     assert number in (signal.SIGTERM, signal.SIGINT), f"os.kill with {number} on Windows"
-    os.kill(pid, signal.SIGKILL)  # any number ends a process there, and at once
+    os.kill(pid, signal.SIGKILL)  # on Windows any number ends a process at once
 
 
 class _Popen(subprocess.Popen[Any]):
@@ -122,7 +122,7 @@ def _refuse_open(path: Any) -> None:
 
 
 def _guard_files() -> None:
-    """The rules of Windows for files, wherever the call comes from."""
+    """Apply the file rules of Windows, for calls from any module."""
     rename, replace, unlink = os.rename, os.replace, os.unlink
 
     def checked_rename(source: Any, target: Any, **named: Any) -> None:

@@ -1,4 +1,4 @@
-"""The pages say what the program does: links, flags, keys, codes and examples are checked."""
+"""The documentation matches the program: links, flags, keys, codes and examples are checked."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def page(path: str) -> str:
 
 
 def prose(path: Path) -> str:
-    """A page without its fenced blocks."""
+    """Return a page without its fenced blocks."""
     return re.sub(r"^(```+|~~~+).*?^\1\s*$", "", path.read_text("utf-8"), flags=re.M | re.S)
 
 
 def anchors(path: Path) -> set[str]:
-    """The fragments that a renderer makes of a page's headings."""
+    """Return the fragments that a renderer makes of a page's headings."""
     headings = re.findall(r"^#{1,6}\s+(.+?)\s*$", prose(path), flags=re.M)
     plain = [re.sub(r"[^\w\s-]", "", heading.lower()) for heading in headings]
     return {re.sub(r"\s", "-", heading) for heading in plain}
 
 
 def commands(group: click.Command, prefix: str = "") -> dict[str, click.Command]:
-    """Every command by the words that call it."""
+    """Return every command by the words that call it."""
     if not isinstance(group, click.Group):
         return {prefix: group}
     context = click.Context(group)
@@ -132,7 +132,7 @@ def test_every_configuration_key_is_documented() -> None:
 
 
 def codes() -> set[str]:
-    """Reason and error codes, from where they are defined or raised."""
+    """Return the reason and error codes that the sources define or raise."""
     found = set(reasons._REASONS) | set(typing.get_args(results.ProblemCode))
     found |= set(typing.get_args(model.Fate))
     for module in (scoring, gate):
@@ -173,7 +173,7 @@ def test_toml_examples_load(path: Path) -> None:
             msgspec.convert(REQUIRED | tomllib.loads(block.body), type=configuration.Config)
 
 
-def test_the_isolated_template_is_what_the_page_says(tmp_path: Path) -> None:
+def test_the_isolated_template_matches_the_page(tmp_path: Path) -> None:
     first, *_ = [
         block.body
         for block in blocks(page("docs/sweep-contract.md"))
@@ -230,7 +230,7 @@ def test_every_page_is_in_the_index() -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name)
-def test_no_page_names_a_machine(path: Path) -> None:
+def test_pages_contain_no_machine_paths(path: Path) -> None:
     text = path.read_text("utf-8")
     assert not re.search(r"/(work|root|home/\w+|opt/\w+)/", text)
 
@@ -246,7 +246,7 @@ HOPS = re.findall(r"`([a-z_/0-9]+\.py):([A-Za-z_.]+)`", page("ARCHITECTURE.md"))
 
 
 @pytest.mark.parametrize(("place", "what"), HOPS, ids=[f"{place}:{what}" for place, what in HOPS])
-def test_every_hop_of_the_walks_is_there(place: str, what: str) -> None:
+def test_every_hop_of_the_walks_exists(place: str, what: str) -> None:
     module = importlib.import_module("treewright." + place.removesuffix(".py").replace("/", "."))
     found: object = module
     for name_of_part in what.split("."):
@@ -258,7 +258,7 @@ def test_the_walks_are_short() -> None:
     assert 30 <= len(HOPS) <= 42
 
 
-def test_make_alone_says_what_there_is() -> None:
+def test_make_without_a_target_lists_the_targets() -> None:
     outside = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")}
     told = subprocess.run(
         ["make"], cwd=ROOT, env=outside, capture_output=True, text=True, check=True

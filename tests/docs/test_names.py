@@ -1,4 +1,4 @@
-"""docs/names.md: every name in its right column is there, be it a command, a module or a field."""
+"""docs/names.md: every name in its right column exists as a command, a module or a field."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAMES = sorted(set(right_column()))
 
 
 def paths() -> set[str]:
-    """What a run, a proof run or a project is made of, as the code spells it."""
+    """Return the parts of the paths of runs, proof runs and projects, as the code spells them."""
     found = {
         str(value)
         for module in (layout, proof_layout, ledger_file)
@@ -64,7 +64,7 @@ def is_importable(name: str) -> bool:
 
 
 def structs(kind: object) -> Iterator[type[msgspec.Struct]]:
-    """The records in a type such as `Decision | None` or `dict[str, Node]`."""
+    """Return the records in a type such as `Decision | None` or `dict[str, Node]`."""
     if typing.get_origin(kind) is not None or isinstance(kind, UnionType):
         for part in typing.get_args(kind):
             yield from structs(part)
@@ -73,7 +73,7 @@ def structs(kind: object) -> Iterator[type[msgspec.Struct]]:
 
 
 def is_field(name: str) -> bool:
-    """A field of the manifest: `nodes[].dedupe.skipped`."""
+    """Return whether a name is a field of the manifest, such as `nodes[].dedupe.skipped`."""
     kinds: list[type[msgspec.Struct]] = [model.Manifest]
     for part in name.replace("[]", "").split("."):
         found = [field for kind in kinds for field in msgspec.structs.fields(kind)]
@@ -99,7 +99,7 @@ def is_other(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_name_is_there(name: str) -> None:
+def test_the_name_exists(name: str) -> None:
     if name.startswith("treewright "):
         assert is_command(name), f"there is no command {name!r}, or not with these flags"
     elif name.startswith("treewright.") and name != "treewright.toml":
@@ -108,11 +108,11 @@ def test_the_name_is_there(name: str) -> None:
         assert is_field(name) or is_path(name) or is_other(name), f"there is no {name!r}"
 
 
-def test_the_page_names_enough() -> None:
+def test_the_page_has_enough_names() -> None:
     assert len(NAMES) > 100
 
 
-def test_a_wrong_name_would_be_seen() -> None:
+def test_a_wrong_name_would_be_found() -> None:
     assert not is_command("treewright tree --no-such-flag")
     assert not is_command("treewright trees")
     assert not is_importable("treewright.tree.deciding.gate.nothing")

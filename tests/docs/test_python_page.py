@@ -1,4 +1,4 @@
-"""docs/python.md: its snippets run, and it lists what `treewright` exports, all of it."""
+"""docs/python.md: its snippets run, and it lists every export of `treewright`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def snippets(path: Path) -> list[str]:
 SNIPPETS = snippets(DOCS / "python.md")
 
 
-def test_the_page_lists_what_is_exported_and_nothing_else() -> None:
+def test_the_page_lists_exactly_the_exports() -> None:
     listed = re.findall(r"^\| `(\w+)` \| [^`]", PAGE, re.M)
     assert sorted(listed) == sorted(package.__all__)
     assert dir(package) == sorted(package.__all__)
 
 
 def taught(path: Path) -> Iterator[tuple[str, str]]:
-    """Every name inside the package that a page imports or mentions: its module, and the name."""
+    """Return every name inside the package that a page imports or mentions, with its module."""
     for snippet in snippets(path):
         for node in ast.walk(ast.parse(snippet)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("treewright."):
@@ -45,18 +45,18 @@ def taught(path: Path) -> Iterator[tuple[str, str]]:
         yield (module, attribute) if attribute[0].isupper() else (name, "")
 
 
-def test_pages_import_what_is_public_or_listed_and_the_list_has_no_more() -> None:
+def test_pages_import_only_public_or_listed_names() -> None:
     listed: set[tuple[str, str]] = set()
     for module, names in re.findall(r"^\| `(treewright\.[\w.]+)` \| (.*?) \|", PAGE, re.M):
         listed |= {(module, name) for name in re.findall(r"`(\w+)`", names) or [""]}
-    # names.md has what the documents' names became, of which most are private.
+    # names.md translates names of the specification; most of the translations are private.
     pages = [path for path in DOCS.glob("*.md") if path.name not in ("python.md", "names.md")]
     assert {pair for path in pages for pair in taught(path)} == listed
     for module, name in listed:
         exec(f"from {module} import {name or '*'}", {})
 
 
-def test_snippets_take_from_the_package_what_it_exports() -> None:
+def test_snippets_import_only_exports_of_the_package() -> None:
     for path in (*DOCS.glob("*.md"), DOCS.parent / "README.md"):
         for snippet in snippets(path):
             code = re.sub(r"^(from|import) .*", "", snippet, flags=re.M)
@@ -78,13 +78,13 @@ def test_type_checkers_see_the_same_names() -> None:
 
 
 @pytest.mark.xdist_group("lean-session")
-def test_the_snippets_run_one_after_the_other(
+def test_the_snippets_run_in_order(
     treewright_here: Program,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """In one directory, as a notebook would."""
+    """They run in one directory, as in a notebook."""
     assert SNIPPETS
     monkeypatch.chdir(tmp_path)
     for snippet in SNIPPETS:
@@ -92,7 +92,7 @@ def test_the_snippets_run_one_after_the_other(
     assert capsys.readouterr().out.startswith("True")
 
 
-def test_importing_it_imports_little() -> None:
+def test_importing_treewright_imports_few_modules() -> None:
     heavy = ("numpy", "msgspec", "click", "asyncio", "sqlite3", "treewright.kernel")
     code = f"import sys, treewright; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,5 @@
-"""The pages as a site: built strictly, every one reachable, nothing loaded from elsewhere."""
+"""The documentation site: built strictly, every page reachable, no resource loaded from
+elsewhere."""
 
 from __future__ import annotations
 
@@ -50,14 +51,14 @@ def test_every_page_can_be_reached_from_the_first(site: Path) -> None:
     assert {"repository/index.html", "repository/ARCHITECTURE.html"} <= seen
 
 
-def test_a_page_loads_nothing_from_elsewhere(site: Path) -> None:
+def test_a_page_loads_no_external_resource(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         loaded = re.findall(r'<(?:script|link|img)[^>]+(?:href|src)="(\w+:[^"]*)"', text)
         assert [one for one in loaded if not one.startswith("data:")] == [], page.name
 
 
-def test_a_broken_link_or_a_page_that_nobody_links_to_fails(tmp_path: Path) -> None:
+def test_a_broken_link_or_an_unlinked_page_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     for name in ("mkdocs.yml", "docs/site_hooks.py"):
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")

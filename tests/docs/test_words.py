@@ -1,8 +1,6 @@
-"""ARCHITECTURE.md gives each word one meaning: names in the code keep to it.
+"""ARCHITECTURE.md gives each word one meaning, and names in the code keep to it.
 
-What is on disk, on a wire or in a certificate keeps its name; the code around it
-need not.
-"""
+Names on disk, on a wire or in a certificate are exempt; the code around them need not be."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ ON_A_WIRE = {("lean/session/protocol.py", "policy")}
 
 
 def names_in(path: Path) -> set[str]:
-    """What is defined, passed or assigned there, and not what is only used."""
+    """Return the names that a file defines, passes or assigns, without those it only uses."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         match node:
@@ -50,7 +48,7 @@ def names_in(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("word", ELSEWHERE)
-def test_a_word_is_not_used_for_something_else(word: str) -> None:
+def test_a_word_has_only_its_own_meaning(word: str) -> None:
     wrong = [
         str(path.relative_to(SOURCES))
         for package in ELSEWHERE[word]

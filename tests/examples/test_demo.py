@@ -1,4 +1,4 @@
-"""`make demo`, end to end: the real command on the real example, judged by its manifest."""
+"""`make demo`, end to end: the real command on the real example, checked by its manifest."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EXPECTED = tomllib.loads((EXAMPLES / "expected.toml").read_text(encoding="utf-8"))["ideas"]
 
 
-def test_demo(tmp_path: Path, treewright):
+def test_the_demo_promotes_only_ideas_that_help(tmp_path: Path, treewright):
     place = tmp_path / "a place with spaces"
-    # A PATH without our Python: the demo itself must see to it that `python` is the right one.
+    # A PATH without the tests' Python: the demo must select the right `python` itself.
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "demo.py")],
         cwd=tmp_path,
@@ -64,7 +64,7 @@ def test_demo(tmp_path: Path, treewright):
         (True, {"cheats"}, "no breakage was rejected"),
     ],
 )
-def test_demo_fails_if_it_does_not_show_what_it_should(better, kinds, complaint, capsys):
+def test_the_demo_fails_if_a_promise_is_broken(better, kinds, complaint, capsys):
     verdict = runpy.run_path(str(EXAMPLES / "demo.py"))["verdict"]
     assert verdict(better, kinds) == 1
     assert complaint in capsys.readouterr().err
@@ -72,7 +72,8 @@ def test_demo_fails_if_it_does_not_show_what_it_should(better, kinds, complaint,
 
 
 def check_decisions(manifest: dict) -> None:
-    """Only ideas that help were promoted; the others were refused for the expected reason."""
+    """Assert that only ideas that help were promoted and the others refused for the expected
+    reason."""
     ideas = {
         idea["path"]: Path(idea["origin"]).stem
         for node in manifest["nodes"].values()

@@ -22,9 +22,11 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 @pytest.fixture
 def cache(home: LeanHome, tmp_path: Path) -> Path:
-    """The bundled Lean, the index of its library that other tests use too, and compiled modules of
-    its own: those that the user's `make demo` has put into the cache are sealed with the user's
-    key, and so must stay."""
+    """Return a cache with the bundled Lean, the index of its library that other tests share, and
+    new compiled modules.
+
+    The modules that the user's `make demo` put into the cache are sealed with the user's key and
+    cannot be shared."""
     place = tmp_path / "cache"
     place.mkdir()
     (place / "lean").symlink_to(home.path.parent)
@@ -32,7 +34,7 @@ def cache(home: LeanHome, tmp_path: Path) -> Path:
     return place
 
 
-def test_demo_proofs(tmp_path: Path, cache: Path) -> None:
+def test_the_demo_of_proofs_closes_every_goal(tmp_path: Path, cache: Path) -> None:
     environment = {
         **os.environ,
         "TREEWRIGHT_DEMO_DIR": str(tmp_path / "a place"),
@@ -62,7 +64,9 @@ def test_demo_proofs(tmp_path: Path, cache: Path) -> None:
     assert "exists already" in again.stderr
 
 
-def test_it_fails_if_something_is_left_open(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_of_proofs_fails_if_a_goal_is_left_open(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     verdict = runpy.run_path(str(EXAMPLES / "demo_proofs.py"))["verdict"]
     assert verdict(3, 3, 0) == 0
     assert verdict(2, 3, 1) == 1

@@ -1,4 +1,5 @@
-"""The bundled example: every idea does what examples/expected.toml says, measured for real."""
+"""The bundled example: every idea has the effect that examples/expected.toml states, measured for
+real."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ EXPECTED = tomllib.loads((EXAMPLES / "expected.toml").read_text(encoding="utf-8"
 CONFIG = tree_config.load(FORECAST / "treewright.toml")
 METRICS = [metric.name for metric in CONFIG.metrics]
 SELECTION, HELDOUT = range(12), range(12, 24)
-CONFIRMED = range(12, 18)  # what the demo confirms on
+CONFIRMED = range(12, 18)  # the configs that the demo confirms on
 HELPFUL = [name for name, expected in EXPECTED.items() if expected["kind"] == "helps"]
 
 
@@ -52,7 +53,7 @@ def touched(name: str) -> set[str]:
 
 
 def apply(name: str, repo: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    # Outside of a repository: nothing of the surrounding one matters.
+    # Outside a repository, so that a surrounding one has no effect.
     return subprocess.run(
         ["git", "apply", *options, "-"],
         cwd=repo,
@@ -119,7 +120,7 @@ def measure(directory: Path, ideas: tuple[str, ...]) -> Measured:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Measured]:
-    """The example with some ideas applied one after the other, measured once."""
+    """Return the example with some ideas applied in order, measured once."""
     return cache(lambda *ideas: measure(tmp_path_factory.mktemp("measured"), ideas))
 
 
@@ -128,12 +129,12 @@ def root(measured: Callable[..., Measured]) -> Measured:
     return measured()
 
 
-def test_baseline_is_what_the_sweep_gives(root: Measured):
+def test_the_baseline_equals_the_output_of_the_sweep(root: Measured):
     assert root.tests_ok, "the root's own tests fail"
     assert root.selection.read_bytes() == (FORECAST / "baseline.csv").read_bytes()
 
 
-def test_data_is_what_its_script_makes(root: Measured):
+def test_the_data_equals_the_output_of_its_script(root: Measured):
     data = root.repo / "data" / "demand.csv"
     before = data.read_bytes()
     data.unlink()
@@ -144,7 +145,7 @@ def test_data_is_what_its_script_makes(root: Measured):
         data.write_bytes(before)
 
 
-def test_results_are_the_same_again_and_in_parts(root: Measured, tmp_path: Path):
+def test_a_repeated_or_partial_sweep_gives_the_same_results(root: Measured, tmp_path: Path):
     rows = []
     for part in (range(5), range(5, 12)):
         assert sweep(root.repo, part, tmp_path / "part.csv").returncode == 0
@@ -153,7 +154,7 @@ def test_results_are_the_same_again_and_in_parts(root: Measured, tmp_path: Path)
     assert "".join([header, *rows]) == root.selection.read_text()
 
 
-def test_limit_unset_is_the_default_dozen(root: Measured, tmp_path: Path):
+def test_an_unset_limit_means_twelve_configs(root: Measured, tmp_path: Path):
     swept = run(
         sys.executable, "-I", "sweep.py", cwd=root.repo,
         TREEWRIGHT_RESULTS_CSV=str(tmp_path / "results.csv"),
@@ -162,7 +163,7 @@ def test_limit_unset_is_the_default_dozen(root: Measured, tmp_path: Path):
     assert (tmp_path / "results.csv").read_bytes() == root.selection.read_bytes()
 
 
-def test_every_idea_is_expected_and_says_why():
+def test_every_idea_has_an_expectation_and_a_reason():
     files = sorted(path.stem for path in (FORECAST / "ideas").iterdir())
     assert files == sorted(EXPECTED)
     for name in files:
@@ -173,13 +174,15 @@ def test_every_idea_is_expected_and_says_why():
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_effect(name: str, root: Measured, measured: Callable[..., Measured]):
+def test_an_idea_has_the_expected_effect(
+    name: str, root: Measured, measured: Callable[..., Measured]
+):
     expected = EXPECTED[name]
     protected = [p for p in touched(name) if p.split("/")[0] in CONFIG.protected_paths]
     code = expected.get("code")
     assert bool(protected) == (code == "protected_path_changed"), protected
     if protected:
-        return  # nothing of it may ever run
+        return  # no code of it may ever run
 
     found = measured(name)
     assert found.tests_ok == (code != "tests_failed")
@@ -212,10 +215,10 @@ def test_effect(name: str, root: Measured, measured: Callable[..., Measured]):
             assert code in selection.reasons, selection
 
 
-def test_declining_hard_rows_looks_better_on_the_rest(
+def test_declining_hard_rows_improves_the_remaining_rows(
     root: Measured, measured: Callable[..., Measured]
 ):
-    """The temptation is real: without the completeness rule this cheat would win."""
+    """Without the completeness rule this cheat would be promoted."""
     found = measured("11-decline-erratic-shops")
     before = read_results(root.selection, METRICS).values["mase"].values()
     after = read_results(found.selection, METRICS).values["mase"].values()
@@ -228,7 +231,7 @@ def test_helpful_ideas_apply_in_any_order():
         assert not touched(one) & touched(other), (one, other)
 
 
-def test_every_idea_applies_on_top_of_any_helpful_ones(tmp_path: Path):
+def test_every_idea_applies_after_any_helpful_ideas(tmp_path: Path):
     for size in range(len(HELPFUL) + 1):
         for accepted in itertools.combinations(HELPFUL, size):
             repo = checkout(tmp_path / "-".join(name[:2] for name in ("00", *accepted)), accepted)
@@ -237,7 +240,7 @@ def test_every_idea_applies_on_top_of_any_helpful_ones(tmp_path: Path):
                 assert checked.returncode == 0, f"{name} on {accepted}: {checked.stderr}"
 
 
-def test_each_step_of_the_best_path_improves_on_the_one_before(
+def test_each_step_of_the_best_path_improves_on_the_previous_one(
     root: Measured, measured: Callable[..., Measured]
 ):
     path = [

@@ -1,4 +1,4 @@
-"""docs/tutorial.md does what it says: its shell blocks are run, in order, in one shell."""
+"""The shell blocks of docs/tutorial.md run in order, in one shell, with the shown output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ PLACE = "/tmp/shops"
 
 
 def script(shops: Path) -> str:
-    """The commands as a user would paste them, for another place and an installed treewright."""
+    """Return the commands as a user would paste them, for another directory and an installed
+    treewright."""
     tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
     commands = "".join(block.body for block in idea_text.blocks(tutorial) if block.info == "sh")
     assert INSTALL in commands
@@ -25,7 +26,7 @@ def script(shops: Path) -> str:
 
 
 def shown() -> list[str]:
-    """The lines of output that the tutorial shows, without what it leaves out as `...`."""
+    """Return the output lines that the tutorial shows, without those that it replaces by `...`."""
     tutorial = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
     blocks = [block.body for block in idea_text.blocks(tutorial) if block.info == "text"]
     *outputs, own_repository = blocks

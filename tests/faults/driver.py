@@ -1,20 +1,19 @@
-"""Kills `treewright tree` at every fault point of a run, and continues from each death.
+"""Kill `treewright tree` at every fault point of a run, and continue from each death.
 
-A fault point is a durable write (fsync), a git command, or a change of ours to git's record of
-a worktree. One run is enough for all of them: the process that reaches a point forks, dies
-there by SIGKILL, and its child goes on to the next one. What every dead process left is kept
-aside; afterwards each is put back in its place and continued by the same command. A death that
-left every byte as the one before it (a git command that only looks was between them) is the same
-trial, and is continued once. All are forks of a process that has everything imported, so a trial
-costs what its work costs.
+A fault point is a durable write (fsync), a git command, or a change of git's worktree record by the
+program. One run covers all of them: the process that reaches a point forks, dies there by SIGKILL,
+and its child continues to the next point. The files that each dead process left are kept;
+afterwards each set is restored and continued by the same command. A death that left every byte as
+the one before it (only a reading git command was between them) is the same trial, and is continued
+once. All processes are forks of one that has imported every module, so a trial costs only its own
+work.
 
-The commands before the killed one, such as the run that it extends, stand before `--then`; with
-`--one-depth` that is a search of one depth, as without `--until-done`, with `--tree-run-id` that
-of another run.
+Commands that run before the killed one, such as the run that it extends, precede `--then`; with
+`--one-depth` the killed command is a search of one depth, as without `--until-done`, with
+`--tree-run-id` that of another run.
 
-Prints one JSON line for the undisturbed run, one a death, and one for the last of the
-forked, which ran through.
-"""
+The driver prints one JSON line for the undisturbed run, one per death, and one for the last fork,
+which ran to the end."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ ONE_DEPTH = "--one-depth"
 
 
 class OneAtATime:
-    """In place of a pool of threads: a fork keeps only the thread that forks."""
+    """Replaces a thread pool: a fork keeps only the thread that forks."""
 
     def __init__(self, workers: int) -> None:
         pass
@@ -63,7 +62,7 @@ class OneAtATime:
 
 
 class AtOnce(threading.Thread):
-    """In place of a thread: does its work when it is started."""
+    """Replaces a thread: does its work when it is started."""
 
     def start(self) -> None:
         self.run()
@@ -73,8 +72,10 @@ class AtOnce(threading.Thread):
 
 
 def contents(directory: Path) -> bytes:
-    """A hash of all names, modes, links and bytes below a directory. Asked for at every point, and
-    so without `Path`, which takes as long as all the rest."""
+    """Return a hash of all names, modes, links and bytes below a directory.
+
+    It is computed at every fault point, and so without `Path`, which would take as long as all the
+    rest."""
     found = hashlib.sha256()
     pending = [os.fsencode(directory)]
     while pending:
@@ -93,7 +94,8 @@ def contents(directory: Path) -> bytes:
 
 
 def die_at_every(step: int, repo: Path, kept: Path) -> None:
-    """From now on this process dies at its fault point number `step`, its child as much later."""
+    """From now on this process dies at its fault point number `step`, and its child one step
+    later."""
     seen = 0
     left_before = b""
     real_fsync, real_run = os.fsync, git_module.subprocess.run
@@ -134,17 +136,16 @@ def die_at_every(step: int, repo: Path, kept: Path) -> None:
 
 
 def invoke(arguments: list[str], log: Path, before: Callable[[], None] = lambda: None) -> str:
-    """Runs the command in a child and waits for it and all its forks.
+    """Run the command in a child and wait for the child and all its forks.
 
-    Returns the answer of the last of them: empty if it was killed, else `0` or `1` and the
-    modules it had loaded.
-    """
+    Returns the result of the last of them: None if it was killed, else `0` or `1` and the modules
+    that it had loaded."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child:
         os.close(theirs)
         with os.fdopen(ours) as said:
-            answer = said.read()  # ends when no process has the other end any more
+            answer = said.read()  # the read ends when no process holds the other end
         os.waitpid(child, 0)
         return answer
     code = 1
@@ -195,14 +196,14 @@ def main() -> None:
     def report(what: str, answer: str, finished: Path) -> None:
         told = {"what": what, "ok": answer.startswith("0"), "repo": str(finished)}
         print(json.dumps(told | {"log": log.read_text()}), flush=True)
-        sys.stdin.readline()  # the repository is looked at while it is in its place
+        sys.stdin.readline()  # the repository is inspected at its real path
         shutil.rmtree(finished)
 
     start_over()
     undisturbed = invoke(command, log)
     for module in undisturbed.split()[1:]:
         importlib.import_module(module)
-    # What every process finds out once: which plug-ins there are, how records are read.
+    # Every process computes these once: the list of plug-ins, the decoders of records.
     backends.BACKENDS.names()
     configuration.load(repo / configuration.DEFAULT_NAME)
     store.load(layout.runs_directory(repo) / RUN_ID)

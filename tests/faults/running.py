@@ -1,4 +1,4 @@
-"""A search in its own process, and the properties of a run that must hold after every fault."""
+"""A search in a child process, and the properties that every run must have after any fault."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Search:
     def __init__(
         self, toy: ToyRepository, *flags: str, script: str | None = None, **options: Any
     ) -> None:
-        """`script` starts the program in another way than by its module."""
+        """Start the program; `script` replaces the start by its module."""
         options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         if script is None:
             self.child = program.start(arguments(toy, *flags), **options)
@@ -46,7 +46,7 @@ class Search:
             until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
 
     def end(self, seconds: float = 200) -> int:
-        """Waits for the end; the exit code."""
+        """Wait for the end and return the exit code."""
         self.out, self.err = self.child.communicate(timeout=seconds)
         assert "Traceback" not in self.err, self.err
         return self.child.returncode
@@ -57,19 +57,19 @@ def arguments(toy: ToyRepository, *flags: str) -> list[str]:
 
 
 def search(toy: ToyRepository, *flags: str, code: int = 0, **options: Any) -> Search:
-    """Runs a search to its end and checks how it ended."""
+    """Run a search to its end and check its exit code."""
     done = Search(toy, *flags, **options)
     assert done.end() == code, done.err
     return done
 
 
 def finish(toy: ToyRepository, *flags: str) -> dict[str, Any]:
-    """Continues the run until it stops; its JSON."""
+    """Continue the run until it stops and return its JSON."""
     return json.loads(search(toy, "--until-done", *flags).out)
 
 
 def one_line(stderr: str) -> str:
-    """The error line of a failed command."""
+    """Return the error line of a failed command."""
     lines = [line for line in stderr.splitlines() if line.startswith("treewright: ")]
     assert len(lines) == 1, stderr
     assert stderr.splitlines()[-1] == lines[0]
@@ -77,13 +77,14 @@ def one_line(stderr: str) -> str:
 
 
 def nothing_runs(toy: ToyRepository) -> bool:
-    """Whether no process that the run started is alive."""
+    """Return whether every process that the run started has ended."""
     owner = cleanup.process_owner(toy.run_dir(RUN), 0).removesuffix("0")
     return proctree.marked(owner, prefix=True) == []
 
 
 def fingerprint(toy: ToyRepository) -> dict[str, str]:
-    """Every file of the run (but heartbeats) and every ref of the repository."""
+    """Return a hash of every file of the run (but heartbeats) and of every ref of the
+    repository."""
     run_dir = toy.run_dir(RUN)
     found = {
         str(path.relative_to(run_dir)): hashlib.sha256(path.read_bytes()).hexdigest()
@@ -115,7 +116,7 @@ fi
 
 
 class Gate:
-    """Holds a gated sweep until it is opened."""
+    """Holds a gated sweep until the test opens it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -126,7 +127,7 @@ class Gate:
         return {**os.environ, "TOY_GATE": str(self.path)}
 
     def wait(self) -> None:
-        """Returns once a sweep stands at the gate."""
+        """Return once a sweep waits at the gate."""
         until(lambda: (self.path / "swept").exists(), what="a sweep at the gate")
 
     def open(self) -> None:
@@ -134,6 +135,6 @@ class Gate:
 
 
 def add_gate(toy: ToyRepository) -> None:
-    """Makes the sweep wait where a gate is set in its environment."""
+    """Make the sweep wait where its environment sets a gate."""
     toy.write("sweep.sh", GATE + (toy.path / "sweep.sh").read_text())
     toy.commit("a gate")

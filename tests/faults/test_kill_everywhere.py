@@ -1,5 +1,7 @@
-"""`kill -9` at every durable write and every git command of a short run, then the same
-command: the tree of an uninterrupted run, nothing repeated, nothing left behind."""
+"""Kill a short run at every durable write and every git command, then repeat the command.
+
+The result is the tree of an uninterrupted run; no evaluation is repeated and no file is left
+over."""
 
 from __future__ import annotations
 
@@ -74,7 +76,7 @@ every third point."""
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_killed_anywhere_the_same_command_finishes_the_same_tree(
+def test_a_run_killed_anywhere_finishes_with_the_same_tree(
     toy: ToyRepository, tmp_path: Path, shape: str
 ) -> None:
     PREPARED.get(shape, lambda _: None)(toy)
@@ -126,15 +128,15 @@ with open(os.environ["TREEWRIGHT_RESULTS_CSV"], "r+b") as file:
 
 
 def measure_exactly(toy: ToyRepository) -> None:
-    """One number that is deterministic, one that is repeated: the root is swept twice at the
-    start, and a candidate in turns with its parent."""
+    """Measure one deterministic and one repeated number: the root is swept twice at the start, and
+    a candidate in turns with its parent."""
     config = CONFIG.replace("primary = true", "primary = true\ndeterministic = true")
     toy.write("treewright.toml", config.replace("weight = 0.1", "weight = 0.1\nrepeats = 2"))
     toy.commit("one number")
 
 
 def guard(toy: ToyRepository) -> None:
-    """The sweep runs in its own checkout and seals its results."""
+    """Give the sweep its own checkout and seal its results."""
     guarded = f'"{sys.executable} -I -S seal.py"\ncheckout = "root"\nsealed = true'
     toy.write("treewright.toml", CONFIG.replace('"sh sweep.sh"', guarded))
     toy.write("seal.py", SEAL)
@@ -144,7 +146,7 @@ def guard(toy: ToyRepository) -> None:
 
 
 def repeat_an_idea(toy: ToyRepository) -> None:
-    """Other words for the same code, which is not measured again."""
+    """Add another text for the same code, which is not measured again."""
     first = min((toy.path / "ideas").iterdir())
     same = first.read_text().replace("A reason.", "Another reason.")
     toy.write(f"ideas/{first.stem}_again.md", same)
@@ -152,7 +154,7 @@ def repeat_an_idea(toy: ToyRepository) -> None:
 
 
 def ask_a_model(toy: ToyRepository) -> None:
-    """The cost of a call is known before the call and exceeds the cap, so no model is asked."""
+    """Set a known maximum per call that exceeds the remaining cap: no model is called."""
     endpoint = 'endpoint = { base_url = "http://127.0.0.1:9/v1", model = "m" }'
     planner = f'[agents.planner]\nbackend = "openai"\n{endpoint}\n'
     toy.write("treewright.toml", f"{CONFIG}\n{planner}")
@@ -160,7 +162,7 @@ def ask_a_model(toy: ToyRepository) -> None:
 
 
 def reuse(toy: ToyRepository) -> None:
-    """Results that an earlier run measured are not measured again."""
+    """Reuse the results of an earlier run."""
     toy.write("treewright.toml", CONFIG.replace("[sweep]", "[sweep]\nreuse_results = true"))
     toy.commit("results of earlier runs")
 
@@ -183,17 +185,17 @@ HAPPENED = {
 
 
 def _left_unasked(expected: dict) -> list[str]:
-    """Nodes of a depth that were not asked before the budget ended."""
+    """Return the nodes of a depth that were not expanded before the budget ended."""
     depths = expected["depths"]
     return [node for depth in depths for node in set(depth["frontier"]) - set(depth["asked"])]
 
 
 def _left_behind(repo: ToyRepository, expected: dict) -> set[str]:
-    """Worktrees, branches and candidate directories beyond those of the promoted nodes, and of
-    evaluations that are still to be made."""
+    """Return the worktrees, branches and candidate directories beyond those of promoted nodes and
+    of pending evaluations."""
     run_dir = repo.run_dir("run")
     nodes = set() if expected["dry_run"] else set(expected["nodes"])
-    # One question, since there are a thousand deaths: branches, and where git sees each of them.
+    # One git command, since there are a thousand deaths: branches, and the worktree of each.
     asked = ("for-each-ref", "--format=%(refname) %(worktreepath)", "refs/heads/treewright")
     seen = dict(line.split(" ", 1) for line in repo.git(*asked).splitlines())
     checkouts = [Path(place) for place in seen.values() if place]

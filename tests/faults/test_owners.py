@@ -1,4 +1,4 @@
-"""Two coordinators, stalled ones, interrupted ones."""
+"""Concurrent, stalled and interrupted coordinators."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def template(tmp_path_factory) -> ToyRepository:
 
 @pytest.fixture(scope="module")
 def expected(template: ToyRepository, tmp_path_factory) -> dict:
-    """The decisions of an uninterrupted run."""
+    """Return the decisions of an uninterrupted run."""
     undisturbed = copy_of(template, tmp_path_factory.mktemp("undisturbed") / "repo")
     finish(undisturbed, *SHAPE)
     return decisions(undisturbed.run_dir(RUN))
@@ -54,7 +54,9 @@ def gated(template: ToyRepository, tmp_path: Path) -> ToyRepository:
     return copy_of(template, tmp_path / "target repo")
 
 
-def test_of_two_coordinators_one_works(gated: ToyRepository, tmp_path: Path, expected) -> None:
+def test_the_second_of_two_coordinators_is_refused(
+    gated: ToyRepository, tmp_path: Path, expected
+) -> None:
     gate = Gate(tmp_path / "gate")
     first = Search(gated, *SHAPE, "--until-done", env=gate.environment)
     gate.wait()
@@ -71,7 +73,9 @@ def test_of_two_coordinators_one_works(gated: ToyRepository, tmp_path: Path, exp
     assert decisions(gated.run_dir(RUN)) == expected
 
 
-def test_two_started_at_the_same_moment(gated: ToyRepository, expected) -> None:
+def test_of_two_coordinators_started_at_the_same_moment_one_works(
+    gated: ToyRepository, expected
+) -> None:
     both = [Search(gated, *SHAPE, "--until-done") for _ in range(2)]
     codes = sorted(one.end() for one in both)
     assert codes in ([0, 0], [0, 3]), [one.err for one in both]
@@ -79,7 +83,7 @@ def test_two_started_at_the_same_moment(gated: ToyRepository, expected) -> None:
     assert repeated_evaluations(gated.run_dir(RUN)) == []
 
 
-def test_a_stalled_owner_that_wakes_after_a_takeover_changes_nothing(
+def test_a_stalled_owner_that_wakes_after_a_takeover_writes_nothing(
     gated: ToyRepository, tmp_path: Path, expected
 ) -> None:
     gate = Gate(tmp_path / "gate")
@@ -99,7 +103,7 @@ def test_a_stalled_owner_that_wakes_after_a_takeover_changes_nothing(
     assert [takeover["how"] for takeover in takeovers] == ["forced"]
 
 
-def test_a_stalled_owner_that_wakes_while_its_successor_works(
+def test_a_stalled_owner_that_wakes_does_not_disturb_its_successor(
     gated: ToyRepository, tmp_path: Path, expected
 ) -> None:
     first_gate, second_gate = Gate(tmp_path / "gate"), Gate(tmp_path / "gate 2")
@@ -117,7 +121,7 @@ def test_a_stalled_owner_that_wakes_while_its_successor_works(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_one_signal_stops_in_order_and_the_run_can_be_continued(
+def test_one_signal_stops_a_search_in_order(
     gated: ToyRepository, tmp_path: Path, expected, number: signal.Signals
 ) -> None:
     gate = Gate(tmp_path / "gate")
@@ -133,10 +137,10 @@ def test_one_signal_stops_in_order_and_the_run_can_be_continued(
     assert repeated_evaluations(gated.run_dir(RUN)) == []
 
 
-def test_a_terminal_that_is_closed_again_and_again_is_not_the_candidates_failure(
+def test_repeated_hangup_signals_do_not_fail_the_candidate(
     gated: ToyRepository, tmp_path: Path, expected
 ) -> None:
-    """A shell and the system may both send the signal; that is not a user who asks twice."""
+    """A shell and the system may both send SIGHUP; only a second SIGINT ends the search at once."""
     for name in ("first", "second"):
         gate = Gate(tmp_path / name)
         closed = Search(gated, *SHAPE, env=gate.environment)
@@ -148,7 +152,7 @@ def test_a_terminal_that_is_closed_again_and_again_is_not_the_candidates_failure
     assert decisions(gated.run_dir(RUN)) == expected
 
 
-def test_what_was_started_with_nohup_goes_on(
+def test_a_search_started_with_nohup_ignores_sighup(
     gated: ToyRepository, tmp_path: Path, expected
 ) -> None:
     gate = Gate(tmp_path / "gate")
@@ -165,10 +169,10 @@ def test_what_was_started_with_nohup_goes_on(
 
 
 @pytest.mark.parametrize("kind", ["pipe", "terminal"])
-def test_a_search_does_not_end_with_those_who_watched_it(
+def test_a_search_continues_after_the_reader_of_its_stderr_ends(
     gated: ToyRepository, tmp_path: Path, expected, kind: str
 ) -> None:
-    """`| tee` was killed or the terminal is gone: stderr has no reader and needs none."""
+    """The reader is a killed `| tee` or a closed terminal; no process has to read stderr."""
     gate = Gate(tmp_path / "gate")
     ours, theirs = os.openpty() if kind == "terminal" else os.pipe()
     flags = arguments(gated, *SHAPE, "--until-done")
@@ -207,10 +211,10 @@ def test_two_signals_stop_at_once(gated: ToyRepository, tmp_path: Path, expected
     assert repeated_evaluations(gated.run_dir(RUN)) == []
 
 
-def test_ctrl_c_that_also_hits_git_is_not_the_candidates_failure(
+def test_ctrl_c_that_also_reaches_git_does_not_fail_the_candidate(
     gated: ToyRepository, tmp_path: Path, expected
 ) -> None:
-    """A terminal sends the signal to the whole group; git must not die of it."""
+    """A terminal sends the signal to the whole process group; git must not end by it."""
     shims = tmp_path / "bin"
     shims.mkdir()
     real = os.environ["PATH"]
@@ -237,7 +241,9 @@ exec git "$@"
     assert decisions(gated.run_dir(RUN)) == expected
 
 
-def test_ctrl_c_while_the_baseline_is_made(gated: ToyRepository, tmp_path: Path) -> None:
+def test_ctrl_c_during_the_baseline_ends_every_process(
+    gated: ToyRepository, tmp_path: Path
+) -> None:
     gated.git("rm", "-q", "baseline.csv")
     gated.write(".gitignore", "baseline.csv\n")
     gated.commit("no baseline")

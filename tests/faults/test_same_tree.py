@@ -1,4 +1,4 @@
-"""Same inputs, same decisions: other place, other user, other way of getting there."""
+"""The same inputs give the same decisions at another path, for another user, and in other steps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ showUntrackedFiles = no
 """
 
 
-def test_another_place_user_language_and_pace_give_the_same_bytes(
+def test_path_user_language_and_pace_do_not_change_the_bytes(
     toy: ToyRepository, tmp_path: Path
 ) -> None:
     new_file = "--- /dev/null\n+++ b/extra.local\n@@ -0,0 +1 @@\n+ä  \n"
@@ -88,7 +88,7 @@ def test_another_place_user_language_and_pace_give_the_same_bytes(
         assert ours["scoring_summary"] == theirs["scoring_summary"]
 
 
-def test_a_finished_run_is_left_as_it_is(toy: ToyRepository) -> None:
+def test_a_finished_run_is_not_changed(toy: ToyRepository) -> None:
     first = finish(toy, *DRY)
     events = (toy.run_dir(RUN) / "events.jsonl").read_text().count('"type":"started"')
     second = finish(toy, *DRY)
@@ -114,7 +114,9 @@ def test_the_cap_on_evaluations_holds_in_the_middle_of_a_depth(toy: ToyRepositor
 
 
 @pytest.mark.parametrize("stop", [True, False])
-def test_an_empty_frontier_stops_or_does_not(toy: ToyRepository, stop: bool) -> None:
+def test_an_empty_frontier_stops_the_run_unless_it_is_to_continue(
+    toy: ToyRepository, stop: bool
+) -> None:
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     for number in range(5):

@@ -1,4 +1,4 @@
-"""Several people steer a run at the same time, and are killed between any two of their steps."""
+"""Several processes steer a run at the same time, and are killed between any two of their steps."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHAPE = Shape(
 
 
 def forked(work: Callable[[], None]) -> int:
-    """Run a function in its own process."""
+    """Call a function in a child process."""
     child = os.fork()
     if not child:
         code = 1
@@ -48,14 +48,15 @@ def records(manifest: Manifest) -> list[Steering]:
     return [] if isinstance(manifest.steering, Unset) else manifest.steering
 
 
-def test_what_many_ask_for_at_the_same_time_is_done_once_each(toy: ToyRepository) -> None:
-    """By three processes, while the owner looks again and again; no `steering/` is there yet."""
+def test_concurrent_commands_are_applied_once_each(toy: ToyRepository) -> None:
+    """Three processes submit commands while the owner polls; `steering/` does not exist at the
+    start."""
     each = 12
     begun, begin = os.pipe()
 
     def ask(who: int) -> None:
         os.close(begin)
-        os.read(begun, 1)  # ends for all of them at once
+        os.read(begun, 1)  # releases all of them at once
         for number in range(each):
             command = new_command("ban", pattern=f"idea {number} of {who}")
             commands.submit(toy.run_dir("run"), Letter(command))
@@ -80,11 +81,13 @@ def test_what_many_ask_for_at_the_same_time_is_done_once_each(toy: ToyRepository
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_who_is_killed_while_steering_has_asked_or_has_not(toy: ToyRepository) -> None:
+def test_a_kill_during_steering_submits_the_command_completely_or_not_at_all(
+    toy: ToyRepository,
+) -> None:
     with opened(toy):
         pass
     place = toy.run_dir("run") / layout.STEERING
-    for point in (0, 0, 1):  # the directory, the text, its name
+    for point in (0, 0, 1):  # fault points: the directory, the text, its name
         assert ended(forked(lambda point=point: _killed_at(point, toy.run_dir("run")))) < 0
     assert ended(forked(lambda: _killed_at(2, toy.run_dir("run")))) == 0
     half = [path for path in place.iterdir() if path.suffix != ".json"]

@@ -1,4 +1,5 @@
-"""Damaged files, full disks, read-only directories, lost commits: one line, nothing lost."""
+"""Damaged files, full disks, read-only directories, lost commits: a one-line error, and no lost
+work."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def template(tmp_path_factory) -> ToyRepository:
 
 @pytest.fixture(scope="module")
 def expected(template: ToyRepository, tmp_path_factory) -> dict[str, dict]:
-    """What undisturbed runs decide, dry and real."""
+    """Return the decisions of undisturbed runs, dry and real."""
     found = {}
     for name, shape in (("dry", DRY), ("real", SHAPE)):
         toy = copy_of(template, tmp_path_factory.mktemp(name) / "repo")
@@ -56,7 +57,7 @@ def expected(template: ToyRepository, tmp_path_factory) -> dict[str, dict]:
 
 @pytest.fixture(scope="module")
 def halfway(template: ToyRepository, tmp_path_factory) -> ToyRepository:
-    """A dry run that has done the first of two depths."""
+    """Return a dry run that has finished the first of two depths."""
     toy = copy_of(template, tmp_path_factory.mktemp("half") / "repo")
     search(toy, *DRY)
     return toy
@@ -69,7 +70,8 @@ def half_dry(halfway: ToyRepository, tmp_path: Path) -> ToyRepository:
 
 @pytest.fixture
 def half_real(template: ToyRepository, tmp_path: Path) -> ToyRepository:
-    """The same of a real run; not a copy, because git knows worktrees by their place."""
+    """Return a real run in the same state; not a copy, because git records absolute paths of
+    worktrees."""
     toy = copy_of(template, tmp_path / "target repo")
     search(toy, *SHAPE)
     return toy
@@ -124,13 +126,13 @@ def test_a_damaged_history_is_refused_with_its_position(half_dry: ToyRepository)
 def test_a_write_that_fails_anywhere_loses_nothing(
     template: ToyRepository, expected, tmp_path: Path, limit: int
 ) -> None:
-    """A limit on file size fails whatever grows beyond it, as a full disk would."""
+    """A limit on file size makes writes fail as a full disk would."""
     toy = copy_of(template, tmp_path / "target repo")
 
     def small_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    # Python would cut off the modules that it compiles too, for every later process.
+    # Python would also truncate the modules that it compiles, for every later process.
     env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     done = search(toy, *DRY, "--until-done", code=1, preexec_fn=small_files, env=env)
     assert "cannot write" in one_line(done.err) or "File too large" in done.err
@@ -150,7 +152,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
-def test_a_disk_that_fills_up_in_the_middle_of_a_run(
+def test_a_run_continues_after_its_disk_was_full(
     template: ToyRepository, expected, tmp_path: Path, small_disk: Path
 ) -> None:
     toy = copy_of(template, small_disk / "target repo")
@@ -178,19 +180,19 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_run(
 
 @pytest.fixture
 def sealed(half_dry: ToyRepository) -> Iterator[ToyRepository]:
-    """A run directory that cannot be written, not even by root."""
+    """Return a run directory that cannot be written, not even by root."""
     with read_only(half_dry.path / ".treewright"), read_only(half_dry.run_dir(RUN)):
         yield half_dry
 
 
-def test_a_read_only_run_directory(sealed: ToyRepository) -> None:
+def test_a_read_only_run_directory_is_an_error(sealed: ToyRepository) -> None:
     said = one_line(search(sealed, code=2).err)
     assert "not writable" in said
     assert str(sealed.run_dir(RUN)) in said
     assert search(sealed, "--report-only").out, "the report is as it would be written"
 
 
-def test_a_new_run_where_nothing_can_be_written(sealed: ToyRepository) -> None:
+def test_a_new_run_in_a_read_only_repository_is_an_error(sealed: ToyRepository) -> None:
     command = [sys.executable, "-m", "treewright", "tree", "--dry-run", "--tree-run-id", "other",
                "--repo", str(sealed.path)]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -199,7 +201,7 @@ def test_a_new_run_where_nothing_can_be_written(sealed: ToyRepository) -> None:
     one_line(done.stderr)
 
 
-def test_a_promoted_commit_that_is_gone(half_real, tmp_path: Path, expected) -> None:
+def test_a_missing_promoted_commit_is_an_error(half_real, tmp_path: Path, expected) -> None:
     toy = half_real
     manifest = json.loads((toy.run_dir(RUN) / "manifest.json").read_text())
     commit = manifest["nodes"]["n0001"]["commit"]

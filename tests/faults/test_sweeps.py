@@ -1,4 +1,4 @@
-"""Candidates with code that misbehaves during the sweep: recorded, ended, cleaned up."""
+"""Candidates with code that misbehaves in the sweep: recorded, ended, cleaned up."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EXPECTED = {
 
 
 def run_them(place: Path) -> tuple[ToyRepository, dict[str, dict]]:
-    """One run over all of them and one good idea: the repository, evaluations by name."""
+    """Run all of them and one good idea; return the repository and the evaluations by name."""
     toy = ToyRepository.create(place)
     toy.write("behave.sh", "true\n# keep\n")
     toy.write("data/rows.txt", "data\n")
@@ -82,7 +82,7 @@ def run_them(place: Path) -> tuple[ToyRepository, dict[str, dict]]:
     return toy, named
 
 
-def test_misbehaviour_is_recorded_ended_and_cleaned_up(tmp_path: Path) -> None:
+def test_a_misbehaving_sweep_is_recorded_ended_and_cleaned_up(tmp_path: Path) -> None:
     toy, named = run_them(tmp_path / "target repo")
     for name, codes in EXPECTED.items():
         check_record(name, named[name], codes.split())

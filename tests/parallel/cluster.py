@@ -25,7 +25,7 @@ from tests.parallel.harness import eventually
 NOBODY = 65534
 _QUIET = {
     "DASK_DISTRIBUTED__ADMIN__TICK__LIMIT": "60s",
-    # What a cluster does while it waits, a hundred times a second.
+    # A waiting cluster polls for these a hundred times a second.
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "500ms",
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
     "DASK_DISTRIBUTED__WORKER__MEMORY__MONITOR_INTERVAL": "2s",
@@ -34,7 +34,7 @@ _QUIET = {
 
 @dataclass(frozen=True)
 class Isolation:
-    """How workers are kept from the coordinator's files, which are below `hidden`."""
+    """The way in which workers are kept from the coordinator's files, which are below `hidden`."""
 
     hidden: Path
     user: int | None = None
@@ -50,7 +50,7 @@ class Isolation:
 
 
 def isolation(hidden: Path) -> Isolation:
-    """The best there is here."""
+    """Return the strongest isolation that this machine offers."""
     if os.geteuid() != 0:
         return Isolation(hidden)
     python = [sys.executable, "-c", "import distributed, treewright"]

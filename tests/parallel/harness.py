@@ -1,4 +1,4 @@
-"""Running searches in this process with an executor of the test's own."""
+"""Run searches in this process with an executor that the test defines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REAL = Shape(ideas_per_node=4, beam_width=2, max_depth=2, sweep_config_limit=8, 
 REAL_FLAGS = (
     "--ideas-per-node", "4", "--beam-width", "2", "--max-depth", "2",
     "--sweep-config-limit", "8", "--confirm-configs", "4", "--until-done",
-    "--no-preflight",  # a gate in the sweep would hold it; test_outages has the preflight
+    "--no-preflight",  # a gate in the sweep would block the preflight; test_outages tests it
 )  # fmt: skip
 Work = Callable[[EvalRequest], EvalOutcome]
 
@@ -47,7 +47,7 @@ def search(
     retention: Retention | None = None,
     observer: Callable[[object], None] = lambda _: None,
 ) -> Path:
-    """Runs to the end and returns the run directory."""
+    """Run to the end and return the run directory."""
     request = RunRequest(
         repo,
         run_id,
@@ -121,7 +121,7 @@ class Shuffled:
 
 
 def eventually(condition: Callable[[], object], what: str, seconds: float = 120.0) -> None:
-    """Waits for something that another process does; fails when it never does."""
+    """Wait for an effect of another process; fail if it never happens."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}"

@@ -1,4 +1,5 @@
-"""Ending one request on a real cluster: before a worker has it, while it runs, by leaving it."""
+"""Ending one request on a real cluster: before a worker has it, while it runs, and after leaving
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluations on a real cluster of separate processes that share no disk with us."""
+"""Evaluations on a real cluster of separate processes that share no disk with the coordinator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def machines(apart) -> Iterator[Cluster]:
 
 @pytest.fixture
 def private(apart) -> Iterator[Cluster]:
-    """One that a test may break."""
+    """A cluster that a test may break."""
     with cluster(2, apart) as made:
         yield made
 
@@ -64,7 +64,7 @@ def serial(tmp_path_factory) -> dict:
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Iterator[Path]:
-    """A directory that sweeps everywhere can see; they wait while it holds a file `hold`."""
+    """Return a directory that every sweep can see; sweeps wait while it holds a file `hold`."""
     made = Path("/tmp") / f"treewright-gate-{os.getpid()}-{time.monotonic_ns()}"
     made.mkdir()
     made.chmod(0o777)
@@ -82,7 +82,7 @@ def gated(toy: ToyRepository, gate: Path) -> ToyRepository:
 
 
 def add_paid_planner(toy: ToyRepository) -> None:
-    """Each evaluation costs a hundred tokens and a cent, before its sweep."""
+    """Make each evaluation cost a hundred tokens and a cent before its sweep."""
     usage = {"prompt_tokens": 100, "cost_usd": 0.01}
     paid = [{"role": "planner", "text": "do it", "usage": usage}]
     toy.write("script.json", json.dumps(paid))
@@ -92,7 +92,7 @@ def add_paid_planner(toy: ToyRepository) -> None:
 
 
 def have_twins(toy: ToyRepository) -> None:
-    """Two ideas for the same code."""
+    """Write two ideas for the same code."""
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     toy.write("ideas/0.md", set_parameter("A", 2.0))
@@ -101,7 +101,7 @@ def have_twins(toy: ToyRepository) -> None:
 
 
 def expected(toy: ToyRepository, gate: Path | None = None) -> dict:
-    """Decisions of the serial run, made while nobody has to wait."""
+    """Return the decisions of a serial run that never waits."""
     if gate is not None:
         (gate / "hold").unlink()
     found = search(toy.path, "run", REAL)
@@ -138,7 +138,7 @@ def started(toy: ToyRepository) -> list[str]:
 
 
 def waiting(gate: Path) -> set[int]:
-    """Sweeps that have begun."""
+    """Return the sweeps that have begun."""
     return {int(path.name.removeprefix("pid-")) for path in gate.glob("pid-*")}
 
 
@@ -154,13 +154,13 @@ def parent(pid: int) -> int:
 
 
 def sweeps(toy: ToyRepository) -> list[int]:
-    """Processes of this run's evaluations, wherever on this machine."""
+    """Return the processes of this run's evaluations on this machine."""
     prefix = process_owner(toy.run_dir("run"), 0).removesuffix("0")
     return proctree.marked(prefix, prefix=True)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
-def test_the_same_tree_for_any_number_of_workers(machines, toy, serial, workers, caplog):
+def test_any_number_of_workers_gives_the_same_tree(machines, toy, serial, workers, caplog):
     on_cluster = Parallelism(workers, "dask", machines.address)
     run_dir = search(toy.path, "run", REAL, parallelism=on_cluster)
     assert decisions(run_dir) == serial
@@ -170,7 +170,7 @@ def test_the_same_tree_for_any_number_of_workers(machines, toy, serial, workers,
     assert ("room for 3 evaluations at once" in caplog.text) == (workers == 8)
 
 
-def test_a_search_without_a_barrier_and_its_confirmations_are_the_same_there(machines, toy):
+def test_a_cluster_gives_the_same_search_without_a_barrier(machines, toy):
     steady(toy.path, "here", "best-first", STEADY)
     on_cluster = Parallelism(3, "dask", machines.address)
     manifest = steady(toy.path, "there", "best-first", STEADY, parallelism=on_cluster)
@@ -198,9 +198,7 @@ def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
     assert validate(run_dir, cut.path) == []
 
 
-def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(
-    machines, toy, serial, monkeypatch
-):
+def test_a_large_bundle_is_transferred_once(machines, toy, serial, monkeypatch):
     monkeypatch.setattr(dask_executor, "_SCATTERED_BYTES", 100)
     packed: list[str] = []
     real = transport._pack
@@ -223,10 +221,8 @@ def test_a_large_bundle_is_handed_over_once_and_the_tree_is_the_same(
     assert validate(run_dir, toy.path) == []
 
 
-def test_workers_cannot_read_the_coordinators_files_and_are_told_no_path_to_them(
-    machines, toy, apart
-):
-    import distributed  # half a second of every worker that collects this
+def test_workers_can_neither_read_nor_locate_the_coordinators_files(machines, toy, apart):
+    import distributed  # importing it takes each test worker half a second
 
     if apart.holds:
         with distributed.Client(machines.address, timeout=120) as client:
@@ -247,7 +243,7 @@ def test_workers_cannot_read_the_coordinators_files_and_are_told_no_path_to_them
     assert left == [], "workers clean up after themselves"
 
 
-def test_caps_hold_there_and_can_be_raised(machines, toy) -> None:
+def test_caps_hold_on_a_cluster_and_can_be_raised(machines, toy) -> None:
     add_paid_planner(toy)
     flags = ("--max-parallel-evals", "3", "--ideas-per-node", "5", "--max-depth", "1")
     capped = (*flags, "--max-tokens", "planner=350", "--max-cost-usd", "0.045")
@@ -269,7 +265,7 @@ def test_caps_hold_there_and_can_be_raised(machines, toy) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_same_code_is_not_swept_twice_there(machines, toy, workers: int) -> None:
+def test_the_same_code_is_swept_once_on_a_cluster(machines, toy, workers: int) -> None:
     """Two workers with the same code at the same moment: one waits for the recorded result."""
     have_twins(toy)
     flags = ("--max-parallel-evals", str(workers), "--max-depth", "1", "--ideas-per-node", "2")
@@ -286,7 +282,7 @@ def test_the_same_code_is_not_swept_twice_there(machines, toy, workers: int) -> 
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_the_turn_of_a_killed_worker_is_the_others(private, gated, gate) -> None:
+def test_a_worker_waiting_for_a_killed_one_measures_instead(private, gated, gate) -> None:
     """Two workers have the same code, one of them measures it and is killed."""
     have_twins(gated)
     flags = ("--max-parallel-evals", "2", "--max-depth", "1", "--ideas-per-node", "2")
@@ -311,7 +307,7 @@ def test_the_turn_of_a_killed_worker_is_the_others(private, gated, gate) -> None
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
-def test_what_an_earlier_run_has_measured_there(machines, toy, is_wanted: bool) -> None:
+def test_results_of_an_earlier_run_are_reused_on_a_cluster(machines, toy, is_wanted: bool) -> None:
     text = (toy.path / "treewright.toml").read_text()
     if is_wanted:
         toy.write("treewright.toml", text.replace("[sweep]", "[sweep]\nreuse_results = true"))
@@ -352,7 +348,7 @@ def test_a_killed_worker_costs_one_attempt_and_leaves_no_process(private, gated,
     assert sweeps(gated) == []
 
 
-def test_a_killed_coordinator_loses_nothing_completed_and_its_tasks_end(private, gated, gate):
+def test_a_killed_coordinator_loses_no_results_and_its_tasks_end(private, gated, gate):
     serial = expected(gated, gate)
     arguments = command(gated, private.address, "--max-parallel-evals", "2")
     with program.start(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
@@ -372,7 +368,7 @@ def test_a_killed_coordinator_loses_nothing_completed_and_its_tasks_end(private,
     assert repeated_evaluations(gated.run_dir("run")) == []
 
 
-def test_a_killed_scheduler_is_one_line_in_bounded_time_and_the_run_goes_on(
+def test_a_killed_scheduler_is_reported_in_time_and_the_run_can_continue(
     private, gated, gate, treewright
 ):
     serial = expected(gated, gate)
@@ -398,7 +394,7 @@ def test_a_killed_scheduler_is_one_line_in_bounded_time_and_the_run_goes_on(
     assert decisions(gated.run_dir("run")) == serial
 
 
-def test_a_worker_with_another_version_is_refused_before_anything_runs(private, toy):
+def test_a_worker_with_another_version_is_refused_before_any_evaluation(private, toy):
     other = private.directory / "other version"
     shutil.copytree(Path(package.__file__).parent, other / "treewright")
     init = other / "treewright" / "__init__.py"
@@ -425,14 +421,14 @@ def test_workers_can_fetch_from_a_named_remote(machines, toy, serial, tmp_path):
     assert decisions(toy.run_dir("run")) == serial
 
 
-def test_a_remote_that_does_not_exist_is_said_at_once(machines, toy):
+def test_a_missing_remote_is_reported_at_once(machines, toy):
     done = run(toy, machines.address, "--cluster-remote", "nowhere")
     assert done.returncode == 2
     assert "has no git remote 'nowhere'" in done.stderr
     assert started(toy) == []
 
 
-def test_no_scheduler_at_the_address_is_one_line(toy, monkeypatch):
+def test_an_address_without_a_scheduler_is_a_one_line_error(toy, monkeypatch):
     monkeypatch.setattr(dask, "_CONNECT_SECONDS", 1)
     nobody = Parallelism(2, "dask", "tcp://127.0.0.1:9")
     with pytest.raises(

@@ -21,7 +21,7 @@ fi
 """
 
 
-def test_by_depth_two_confirmations_run_at_once(
+def test_two_confirmations_of_a_depth_run_at_once(
     toy: ToyRepository, tmp_path: Path, monkeypatch
 ) -> None:
     meet = tmp_path / "meet"

@@ -1,8 +1,7 @@
-"""The same tree for every executor, number of workers, order of results and series of faults.
+"""Every executor, number of workers, order of results and series of faults gives the same tree.
 
-"Same" is byte for byte of everything that is decided: the manifest without clocks, worker names
-and attempts, commit hashes included.
-"""
+"Same" means every byte of the decisions: the manifest without clocks, worker names and attempts,
+but with commit hashes."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ def repository(tmp_path_factory) -> ToyRepository:
 
 @pytest.fixture(scope="module")
 def serial(repository: ToyRepository) -> dict[str, bytes]:
-    """The decisions of the default, one evaluation after the other."""
+    """Return the decisions of the default, one evaluation after the other."""
     shapes = {**SHAPES, "real": REAL}
     return {name: as_bytes(search(repository.path, name, shape)) for name, shape in shapes.items()}
 
@@ -60,7 +59,7 @@ def serial(repository: ToyRepository) -> dict[str, bytes]:
     faults=st.sampled_from([0.0, 0.3, 0.8]),
     per_node=st.none() | st.integers(1, 2),
 )
-def test_no_order_of_completion_and_no_mishap_changes_a_decision(
+def test_the_order_of_completion_and_faults_change_no_decision(
     repository, serial, shape, seed, capacity, faults, per_node
 ):
     made: list[Shuffled] = []
@@ -82,7 +81,7 @@ def test_no_order_of_completion_and_no_mishap_changes_a_decision(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_real_evaluations_in_random_order_with_mishaps(repository, serial, seed):
+def test_real_evaluations_in_random_order_with_faults_give_the_same_tree(repository, serial, seed):
     run_dir = search(
         repository.path,
         f"real-{seed}",
@@ -95,12 +94,12 @@ def test_real_evaluations_in_random_order_with_mishaps(repository, serial, seed)
 
 
 @pytest.mark.parametrize("workers", [2, 3, 8])
-def test_real_evaluations_in_threads(repository, serial, workers):
+def test_real_evaluations_in_threads_give_the_same_tree(repository, serial, workers):
     run_dir = search(repository.path, f"threads-{workers}", REAL, parallelism=Parallelism(workers))
     assert as_bytes(run_dir) == serial["real"]
 
 
-def test_a_local_cluster_decides_the_same(repository, serial, treewright):
+def test_a_local_cluster_gives_the_same_tree(repository, serial, treewright):
     done = treewright(
         "tree", *REAL_FLAGS, "--tree-run-id", "local-dask", "--repo", str(repository.path),
         "--parallel-backend", "dask", "--max-parallel-evals", "2",
@@ -110,7 +109,7 @@ def test_a_local_cluster_decides_the_same(repository, serial, treewright):
     assert not (repository.run_dir("local-dask") / "cluster").exists()
 
 
-def test_the_comparison_would_notice(repository, serial):
+def test_the_comparison_detects_a_different_tree(repository, serial):
     other = search(repository.path, "other", replace(DRY, beam_width=2))
     assert as_bytes(other) != serial["wide"]
     for name, found in serial.items():

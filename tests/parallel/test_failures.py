@@ -26,7 +26,7 @@ ONE_DEPTH = Shape(ideas_per_node=4, beam_width=2, max_depth=1, sweep_config_limi
 
 
 class Failing(Shuffled):
-    """The second evaluation never succeeds, in one given way."""
+    """An executor on which the second evaluation always fails in the given way."""
 
     def __init__(self, work, problem) -> None:
         super().__init__(work, seed=0, capacity=2, faults=0.0)
@@ -87,15 +87,15 @@ FAULTS_ONLY = {"retries": 2, "retried": "faults"}
         (OSError(errno.EMFILE, "too many files"), {"retries": 5}, 6),
     ],
 )
-def test_each_failure_is_tried_as_often_as_the_rules_say(toy, problem, policy, tries):
+def test_each_failure_is_retried_as_often_as_the_rules_say(toy, problem, policy, tries):
     assert attempts(toy, problem, **policy)[0] == tries
 
 
-def test_a_machine_that_is_short_of_something_is_named(toy):
+def test_a_lack_of_a_resource_names_the_machine(toy):
     assert attempts(toy, OSError(errno.ENOMEM, "no memory"))[1] == "machine_busy"
 
 
-def test_failing_tests_are_run_again_and_a_rejected_patch_is_an_answer(toy, treewright):
+def test_failing_tests_are_retried_and_a_rejected_patch_is_not(toy, treewright):
     """The tests fail once for every candidate; the patch never applies."""
     toy.write("ideas/00_broken.md", idea("Broken", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-no\n+yes\n"))
     seen = toy.path.parent / "seen"
@@ -126,7 +126,7 @@ exit 0
 """The root passes; a candidate fails the first time that its parameters are seen."""
 
 
-def test_a_held_out_sweep_that_failed_once_is_run_again(toy, treewright):
+def test_a_held_out_sweep_that_failed_once_is_retried(toy, treewright):
     """Each candidate's first held-out sweep fails; the parent's works."""
     seen = toy.path.parent / "seen"
     seen.mkdir()
@@ -147,7 +147,7 @@ def test_a_held_out_sweep_that_failed_once_is_run_again(toy, treewright):
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_a_depth_goes_on_with_those_that_did_not_fail(toy, treewright):
+def test_a_depth_is_decided_by_the_evaluations_that_did_not_fail(toy, treewright):
     toy.write("tests.sh", "grep -q 'A 1.0' params.txt\n")
     toy.commit()
     done = treewright(
@@ -206,7 +206,7 @@ def test_a_lost_worker_does_not_use_up_a_retry(toy):
     assert of_it[-1]["outcome"]["error"] is None or of_it[-1]["attempt"] == 4
 
 
-def test_strict_drains_stops_with_one_line_and_goes_on(toy, treewright):
+def test_a_strict_run_drains_stops_and_can_be_continued(toy, treewright):
     toy.write("tests.sh", "grep -q 'A 1.0' params.txt\n")
     toy.commit()
     arguments = [
@@ -234,7 +234,7 @@ def _shape_of(found: dict) -> list:
     return [(n["tree"], n["idea_chain"]) for n in found["nodes"].values()]
 
 
-def test_no_parent_has_more_under_way_than_its_share_and_none_starves(toy):
+def test_no_parent_exceeds_its_share_of_workers_and_none_starves(toy):
     under_way: dict[str, int] = {}
     together: list[set[str]] = []
 
@@ -272,7 +272,7 @@ def test_no_parent_has_more_under_way_than_its_share_and_none_starves(toy):
         (["--retry-failures", "all"], "--retry-failures needs --eval-retries"),
     ],
 )
-def test_flags_that_mean_nothing_are_refused_before_anything_is_made(toy, treewright, flags, said):
+def test_flags_without_effect_are_refused_before_a_run_is_created(toy, treewright, flags, said):
     done = treewright("tree", "--repo", str(toy.path), *flags)
     assert done.returncode == 2
     assert said in done.stderr

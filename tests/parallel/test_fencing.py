@@ -1,4 +1,4 @@
-"""A coordinator that was replaced while its cluster worked touches nothing of its successor's."""
+"""A replaced coordinator with a working cluster does not touch its successor's files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from treewright.tree.run.parallelism import _cluster_directory
 
 
 class Request:
-    """As much of an evaluation's request as is read when its result arrives."""
+    """The fields of an evaluation's request that are read when its result arrives."""
 
     eval_id = "e000001"
 
@@ -35,7 +35,7 @@ def arrived(*entries: tarfile.TarInfo) -> RemoteResult:
     return RemoteResult(EvalOutcome(), buffer.getvalue(), None, None)
 
 
-def test_a_result_for_an_owner_that_was_replaced_is_not_unpacked(tmp_path: Path) -> None:
+def test_a_result_for_a_replaced_owner_is_not_unpacked(tmp_path: Path) -> None:
     first = Lease.acquire(tmp_path / "lease")
     fence = Fence(threading.Event(), first.check)
     log = tmp_path / "eval" / "e000001" / "experiment" / "sweep.log"
@@ -49,7 +49,7 @@ def test_a_result_for_an_owner_that_was_replaced_is_not_unpacked(tmp_path: Path)
     second.release()
 
 
-def test_each_owners_workers_have_a_directory_that_no_earlier_owner_removes(
+def test_each_owners_workers_have_their_own_directory(
     tmp_path: Path,
 ) -> None:
     first = Lease.acquire(tmp_path / "lease")
@@ -83,7 +83,7 @@ def take(run_dir: Path, *entries: tarfile.TarInfo) -> Path:
     return run_dir / "eval" / "e000001" / "experiment"
 
 
-def test_what_a_worker_sent_is_unpacked_without_the_filters_of_later_pythons(
+def test_archives_of_workers_are_unpacked_safely_on_old_pythons(
     tmp_path: Path, monkeypatch
 ) -> None:
     monkeypatch.delattr(tarfile.TarFile, "extractall")
@@ -103,9 +103,7 @@ def test_what_a_worker_sent_is_unpacked_without_the_filters_of_later_pythons(
     ],
     ids=lambda made: made.name,
 )
-def test_nothing_but_plain_files_is_taken_from_a_worker(
-    tmp_path: Path, bad: tarfile.TarInfo
-) -> None:
+def test_only_plain_files_are_unpacked_from_a_worker(tmp_path: Path, bad: tarfile.TarInfo) -> None:
     with pytest.raises(OSError, match="not a plain file"):
         take(tmp_path, entry("c"), bad)
     assert not (tmp_path / "eval" / "e000001" / "outside").exists()

@@ -1,4 +1,4 @@
-"""Ctrl-C, as a terminal sends it: to the whole foreground process group."""
+"""Ctrl-C, sent to the whole foreground process group as a terminal does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BACKENDS = [
 
 
 def gated(toy: ToyRepository, gate: Path, before: str = "") -> None:
-    """Sweeps wait while `gate/hold` exists."""
+    """A repository with sweeps that wait while `gate/hold` exists."""
     gate.mkdir()
     (gate / "hold").touch()
     wait = f"{before}touch {gate}/pid-$$; while [ -e {gate}/hold ]; do sleep 0.05; done; "
@@ -35,7 +35,7 @@ def gated(toy: ToyRepository, gate: Path, before: str = "") -> None:
 
 
 def expected(toy: ToyRepository, gate: Path) -> dict:
-    """Decisions of a serial run of a copy."""
+    """Return the decisions of a serial run of a copy."""
     copy = toy.path.parent / "serial" / toy.path.name
     shutil.copytree(toy.path, copy)
     (gate / "hold").unlink()
@@ -54,7 +54,7 @@ def command(toy: ToyRepository, backend: str) -> list[str]:
 
 
 def left_of(toy: ToyRepository, session: int) -> list[int]:
-    """Processes of the run, and of the session that the program ran in."""
+    """Return the processes of the run, and of the session that the program ran in."""
     prefix = process_owner(toy.run_dir("run"), 0).removesuffix("0")
     found = proctree.marked(prefix, prefix=True)
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -69,7 +69,7 @@ def left_of(toy: ToyRepository, session: int) -> list[int]:
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_ctrl_c_leaves_nothing_running_and_the_run_goes_on(
+def test_ctrl_c_ends_every_process_and_the_run_can_be_continued(
     toy, tmp_path, treewright, backend, times
 ):
     gate = tmp_path / "gate"

@@ -34,7 +34,7 @@ NEXT = {
 
 
 class Watching(Shuffled):
-    """Looks at the disk, as a crash would find it, before each evaluation is handed out."""
+    """An executor that reads the disk, as after a crash, before each evaluation is dispatched."""
 
     def __init__(self, work, run_dir: Path, seen: list) -> None:
         super().__init__(work, seed=1, capacity=3, faults=0.3)
@@ -45,7 +45,9 @@ class Watching(Shuffled):
         super().submit(request)
 
 
-def test_all_of_a_depth_is_durably_queued_before_the_first_is_handed_out(toy: ToyRepository):
+def test_every_evaluation_of_a_depth_is_durably_queued_before_the_first_dispatch(
+    toy: ToyRepository,
+):
     seen: list = []
     search(
         toy.path, "run",
@@ -64,7 +66,7 @@ def test_all_of_a_depth_is_durably_queued_before_the_first_is_handed_out(toy: To
     assert first == {r.depth: len(r.eval_ids) for r in final.depths if r.eval_ids}
 
 
-def test_ids_and_keys_depend_on_nothing_but_the_frontier_and_the_ideas(toy: ToyRepository):
+def test_ids_and_keys_depend_only_on_the_frontier_and_the_ideas(toy: ToyRepository):
     run_dir = search(toy.path, "run", make_executor=lambda work: Shuffled(work, 3, 4, 0))
     queued = [e for e in events(run_dir) if e["type"] == "queued"]
     assert [e["eval_id"] for e in queued] == [f"e{n:06d}" for n in range(1, len(queued) + 1)]
@@ -104,8 +106,8 @@ def test_every_evaluation_goes_through_the_specified_states(toy: ToyRepository):
     assert max(attempts.values()) > 1
 
 
-def test_nothing_is_decided_or_pruned_before_the_last_of_the_depth(toy: ToyRepository):
-    """Candidates' branches are there at the barrier, and gone after it."""
+def test_no_evaluation_is_decided_or_pruned_before_the_last_of_its_depth(toy: ToyRepository):
+    """Candidates' branches exist at the barrier, and are removed after it."""
     branches: list[tuple[str, int, int]] = []
 
     def observe(event) -> None:
@@ -130,7 +132,7 @@ def test_nothing_is_decided_or_pruned_before_the_last_of_the_depth(toy: ToyRepos
 
 
 class Dying(Shuffled):
-    """Raises, as a full disk or a killed process would, after some completions."""
+    """An executor that raises after some completions, as with a full disk."""
 
     def __init__(self, work, completions: int) -> None:
         super().__init__(work, seed=completions, capacity=3, faults=0.0)
@@ -144,7 +146,7 @@ class Dying(Shuffled):
         return super().next_done(timeout)
 
 
-def test_a_successor_requeues_what_ran_and_repeats_nothing(toy: ToyRepository):
+def test_a_successor_requeues_running_evaluations_and_repeats_no_others(toy: ToyRepository):
     expected = decisions(search(toy.path, "run"))
     (toy.run_dir("run")).rename(toy.path.parent / "serial")
     deaths = 0
@@ -167,8 +169,10 @@ def test_a_successor_requeues_what_ran_and_repeats_nothing(toy: ToyRepository):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_kill_9_with_several_under_way_at_random_moments(toy: ToyRepository, treewright, seed):
-    """Killed after the n-th line of the journal, again and again until it gets through."""
+def test_a_run_killed_repeatedly_during_parallel_evaluations_finishes(
+    toy: ToyRepository, treewright, seed
+):
+    """Each process is killed after the n-th line of the journal, until one reaches the end."""
     fresh = ToyRepository(toy.path.parent / "again" / toy.path.name)
     shutil.copytree(toy.path, fresh.path)
     expected = decisions(search(toy.path, "run", REAL))

@@ -1,4 +1,4 @@
-"""Results that were made and then lost, and requests that no worker ever took."""
+"""Results that were produced and then lost, and requests that no worker ever accepted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def machines(tmp_path: Path) -> Iterator[Cluster]:
         yield made
 
 
-def test_a_result_lost_with_its_worker_is_a_lost_worker_and_is_not_made_again(
+def test_a_result_lost_with_its_worker_counts_as_a_lost_worker(
     machines: Cluster,
 ) -> None:
     import distributed
@@ -60,7 +60,7 @@ def test_a_result_lost_with_its_worker_is_a_lost_worker_and_is_not_made_again(
     assert len(list(begun.iterdir())) == 1, "the second worker did not do the work again"
 
 
-def test_a_result_that_cannot_be_fetched_is_given_up_in_time() -> None:
+def test_a_result_that_cannot_be_fetched_times_out() -> None:
     class Future:
         status = "finished"
 

@@ -41,7 +41,7 @@ POLICY = FailureRules(first_backoff_seconds=0.0)
 
 
 class Down(Shuffled):
-    """Every evaluation fails in the same way."""
+    """An executor on which every evaluation fails in the same way."""
 
     def __init__(self, work, problem, capacity: int = 2) -> None:
         super().__init__(work, seed=0, capacity=capacity, faults=0.0)
@@ -67,7 +67,7 @@ class Down(Shuffled):
     ],
     ids=lambda problem: getattr(problem, "code", type(problem).__name__),
 )
-def test_a_depth_that_failed_through_an_outage_is_not_decided(toy: ToyRepository, problem):
+def test_a_depth_that_failed_by_an_outage_is_not_decided(toy: ToyRepository, problem):
     expected = decisions(search(toy.path, "run", ONE_DEPTH))
     toy.run_dir("run").rename(toy.path.parent / "undisturbed")
     with pytest.raises(Paused, match="paused at depth 1") as raised:
@@ -94,7 +94,7 @@ def test_an_outage_ends_the_depth_without_trying_all_of_it(toy: ToyRepository):
     assert len(started) == 2
 
 
-def test_one_that_pauses_again_and_again_while_others_get_through_has_failed(toy: ToyRepository):
+def test_an_evaluation_that_pauses_repeatedly_while_others_pass_fails(toy: ToyRepository):
     def once() -> None:
         search(
             toy.path, "run", ONE_DEPTH, make_executor=lambda work: Failing(work, DOWN),
@@ -111,10 +111,11 @@ def test_one_that_pauses_again_and_again_while_others_get_through_has_failed(toy
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_an_outcome_that_nobody_asked_to_cancel_is_tried_again_before_the_barrier(
+def test_an_unrequested_cancellation_is_retried_before_the_barrier(
     toy: ToyRepository,
 ):
-    """It was requeued in the journal only, and the depth decided without it."""
+    """Regression: the evaluation was requeued only in the journal, and the depth was decided
+    without it."""
     problem = EvalError("cancelled", "cancelled after 0.1 s", retryable=True)
 
     class Once(Failing):
@@ -134,7 +135,7 @@ def test_an_outcome_that_nobody_asked_to_cancel_is_tried_again_before_the_barrie
     assert validate(run_dir, toy.path) == []
 
 
-def test_one_that_is_always_cancelled_pauses_the_run(toy: ToyRepository):
+def test_an_evaluation_that_is_always_cancelled_pauses_the_run(toy: ToyRepository):
     problem = EvalError("cancelled", "cancelled after 0.1 s", retryable=True)
     with pytest.raises(Paused, match="cancelled"):
         search(
@@ -145,7 +146,7 @@ def test_one_that_is_always_cancelled_pauses_the_run(toy: ToyRepository):
 
 
 def test_a_held_out_sweep_that_is_always_cancelled_pauses_the_run(toy: ToyRepository):
-    """The confirmation was not needed, and the candidate was not confirmed by it."""
+    """Regression: the candidate was recorded as not confirmed."""
 
     class Cancelled(Shuffled):
         def next_done(self, timeout: float | None = None) -> Done | None:
@@ -168,7 +169,7 @@ def test_a_held_out_sweep_that_is_always_cancelled_pauses_the_run(toy: ToyReposi
 
 @pytest.fixture
 def time_is_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A file that ends the evaluation, or the look at the sweep, during which it is made."""
+    """A file: creating it ends the running evaluation or root check."""
     mark, over = tmp_path / "hangs", list[Deadline]()
 
     def passed(deadline: Deadline) -> bool:
@@ -185,10 +186,11 @@ LIMITED = FailureRules(first_backoff_seconds=0.0, timeout_seconds=600.0)
 TWO_IDEAS = Shape(ideas_per_node=2, beam_width=1, max_depth=1, sweep_config_limit=8)
 
 
-def test_a_model_that_does_not_answer_in_an_evaluations_time_is_an_outage(
+def test_a_model_that_does_not_answer_within_the_evaluation_is_an_outage(
     toy: ToyRepository, time_is_up: Path
 ):
-    """Every candidate was `eval_timeout`, nothing was promoted, and the search was over."""
+    """Regression: every candidate failed with `eval_timeout`, and the search ended without a
+    promotion."""
     with socket.create_server(("127.0.0.1", 0)) as endpoint:
 
         def accept() -> None:
@@ -215,10 +217,11 @@ def test_a_model_that_does_not_answer_in_an_evaluations_time_is_an_outage(
 EDIT = "params.txt\n<<<<<<< SEARCH\nA 1.0\n=======\nA 2.0\n>>>>>>> REPLACE\n"
 
 
-def test_a_candidate_that_asks_a_model_again_and_again_pauses_nobody_elses_run(
+def test_a_timeout_in_a_later_model_call_does_not_pause_the_run(
     toy: ToyRepository, time_is_up: Path
 ):
-    """Its time was up in the second question; the other candidate's first one was answered."""
+    """The candidate's time ends in its second model call; the other candidate's first call was
+    answered."""
     useless, slow = Step(body=completion("Well.")), Step(delay=600, asked=time_is_up.touch)
     with stand_in(useless, slow, Step(body=completion(EDIT))) as endpoint:
         where = f'{{ base_url = "{endpoint.url}", model = "m" }}'
@@ -232,7 +235,7 @@ def test_a_candidate_that_asks_a_model_again_and_again_pauses_nobody_elses_run(
     assert error.code == "agent_timeout"
 
 
-def test_an_agent_that_does_not_end_in_an_evaluations_time_may_be_an_outage(
+def test_an_agent_that_does_not_end_within_the_evaluation_may_be_an_outage(
     toy: ToyRepository, time_is_up: Path
 ):
     coder = f"""backend = "command"\ncommand = ["sh", "-c", "touch '{time_is_up}'; sleep 600"]\n"""
@@ -243,10 +246,10 @@ def test_an_agent_that_does_not_end_in_an_evaluations_time_may_be_an_outage(
     assert store.load(toy.run_dir("run")).stop_reason is None
 
 
-def test_sweeps_that_hang_for_everybody_pause_the_run_and_one_that_hangs_does_not(
+def test_hanging_sweeps_pause_the_run_only_if_the_roots_sweep_hangs(
     toy: ToyRepository, time_is_up: Path, tmp_path: Path
 ):
-    """Which of the two it is, the root's own sweep tells."""
+    """A check of the root's own sweep distinguishes the two cases."""
     down = tmp_path / "down"
     hang = f"touch '{time_is_up}'; exec sleep 600"
     sweep = f"[ ! -e '{down}' ] || {{ {hang}; }}\n[ ! -f x.sh ] || . ./x.sh\n"
@@ -266,8 +269,10 @@ def test_sweeps_that_hang_for_everybody_pause_the_run_and_one_that_hangs_does_no
 
 
 def mortal_git(directory: Path, when: str) -> Path:
-    """A git that is killed as long as a file has something in it, in the midst of commands for
-    which a condition of the shell holds. The directory is for `PATH`."""
+    """Return a directory for `PATH` with a git that is killed during matching commands, as long as
+    a file is not empty.
+
+    The commands are those for which a shell condition holds."""
     real, left = shutil.which("git"), directory / "left"
     (directory / "bin").mkdir()
     git = directory / "bin" / "git"
@@ -281,11 +286,11 @@ def mortal_git(directory: Path, when: str) -> Path:
 
 @pytest.mark.parametrize("times", [2, 99])
 @pytest.mark.parametrize("command", ["apply", "add --all"])
-def test_a_git_that_is_killed_says_nothing_about_a_candidate(
+def test_a_killed_git_does_not_fail_the_candidate(
     toy: ToyRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int, command: str
 ):
-    """As on a machine without memory. The patch was said not to apply, or the worktree to be
-    damaged, and the search was over."""
+    """Git is killed on a machine without memory. Regression: the candidate failed with a rejected
+    patch or a damaged worktree, and the search ended."""
     left = mortal_git(tmp_path, f"echo \" $* \" | grep -q ' {command} '")
     left.write_text("x" * times)
     expected = decisions(search(toy.path, "run", TWO_IDEAS, policy=POLICY))
@@ -298,10 +303,11 @@ def test_a_git_that_is_killed_says_nothing_about_a_candidate(
     assert decisions(search(toy.path, "run", TWO_IDEAS, policy=POLICY)) == expected
 
 
-def test_a_candidate_with_which_git_is_killed_each_time_has_failed_in_the_end(
+def test_a_candidate_that_gets_git_killed_each_time_fails_in_the_end(
     toy: ToyRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """With a file that takes all memory to be added. The run ended there each time, for ever."""
+    """Adding one of its files takes all memory. Regression: the run stopped at this candidate in
+    each invocation."""
     toy.write("ideas/00_help.md", idea("Huge", new_file("huge", "x")))
     toy.commit()
     mortal_git(tmp_path, "[ -e huge ]").write_text("x" * 999)
@@ -320,7 +326,7 @@ def test_a_candidate_with_which_git_is_killed_each_time_has_failed_in_the_end(
 BROKEN = "exit 3\n"
 
 
-def test_a_sweep_that_does_not_work_makes_no_run(toy: ToyRepository):
+def test_a_broken_sweep_creates_no_run(toy: ToyRepository):
     toy.write("sweep.sh", BROKEN)
     toy.commit()
     done = run_search(toy, "--max-depth", "1", code=1)
@@ -328,11 +334,13 @@ def test_a_sweep_that_does_not_work_makes_no_run(toy: ToyRepository):
     assert not toy.run_dir("run").exists()
     assert toy.git("for-each-ref", "refs/heads/treewright", "refs/treewright") == ""
     assert len(toy.git("worktree", "list").splitlines()) == 1
-    run_search(toy, "--max-depth", "1", "--no-preflight", code=1)  # the first failure looks again
+    run_search(
+        toy, "--max-depth", "1", "--no-preflight", code=1
+    )  # the first failure starts another root check
 
 
 def test_a_sweep_that_stops_working_pauses_the_run(toy: ToyRepository, tmp_path):
-    """Its data is on a disk that is not there at the moment."""
+    """The sweep's data is on a disk that has been unplugged."""
     data = tmp_path / "data"
     data.touch()
     sweep = (toy.path / "sweep.sh").read_text()
@@ -349,10 +357,11 @@ def test_a_sweep_that_stops_working_pauses_the_run(toy: ToyRepository, tmp_path)
     assert {e["status"] for e in found.values()} == {"completed"}
 
 
-def test_tests_that_stop_working_pause_the_run_and_a_candidate_that_fails_them_does_not(
+def test_failing_tests_pause_the_run_only_if_they_fail_on_the_root(
     toy: ToyRepository, tmp_path: Path
 ):
-    """All candidates failed the tests and the search ended without a check of the root's tests."""
+    """Regression: all candidates failed the tests, and the search ended without a check of the
+    root's tests."""
     data = tmp_path / "data"
     data.touch()
     toy.write("tests.sh", f"test -e '{data}' && test ! -f x.sh\n")
@@ -397,8 +406,8 @@ ONE_BY_ONE = (
 
 
 def die_twice(toy: ToyRepository, *flags: str, script: str = "") -> dict[str, Any]:
-    """A candidate ends the search twice; returns the evaluations after a third search, in which
-    it could not."""
+    """Let a candidate end the search twice; return the evaluations after a third search, in which
+    it cannot."""
     toy.write("sweep.sh", "[ ! -f x.sh ] || . ./x.sh\n" + (toy.path / "sweep.sh").read_text())
     toy.write("ideas/00_help.md", idea("Kill", new_file("x.sh", KILL.strip())))
     toy.commit()
@@ -412,14 +421,14 @@ def die_twice(toy: ToyRepository, *flags: str, script: str = "") -> dict[str, An
     return evaluations(toy)
 
 
-def test_power_cuts_cast_no_doubt_on_a_candidate(toy: ToyRepository) -> None:
+def test_power_cuts_do_not_quarantine_a_candidate(toy: ToyRepository) -> None:
     found = die_twice(toy, *TWO, script=RESTARTED)
     assert [e["status"] for e in found.values()] == ["completed", "completed"]
     assert found["e000001"]["lost_alone"] == 0
 
 
 @pytest.mark.parametrize("flags", [TWO, ONE_BY_ONE])
-def test_a_candidate_that_kills_the_search_is_not_tried_until_it_is_brought_back(
+def test_a_candidate_that_kills_the_search_is_quarantined_until_reopened(
     toy: ToyRepository, treewright, flags: tuple[str, ...]
 ) -> None:
     found = die_twice(toy, *flags)
@@ -451,10 +460,11 @@ FIVE = (
 
 
 @pytest.mark.parametrize(("policy", "workers"), [("beam", 1), ("beam", 2), ("mcts", 1)])
-def test_a_sweep_that_stops_working_amid_others_pauses_the_run(
+def test_a_sweep_that_stops_working_within_a_depth_pauses_the_run(
     toy: ToyRepository, tmp_path: Path, policy: str, workers: int
 ):
-    """Two were swept, then the data was gone. The rest, with the best of all ideas, had failed."""
+    """Two sweeps ended before the data was removed. Regression: the remaining evaluations failed,
+    the best idea among them."""
     left = tmp_path / "left"
     left.write_text("xx")
     take = f"test -s '{left}' || exit 4\ncase $TREEWRIGHT_RESULTS_CSV in\n"
@@ -478,8 +488,8 @@ number=$(grep -c $kind '{log}')
 
 
 @pytest.mark.parametrize("policy", ["beam", "mcts"])
-def test_what_was_wrong_for_a_minute_ends_no_night(toy: ToyRepository, tmp_path: Path, policy: str):
-    """The third sweep failed, and so did the look at the root behind it; then all was well."""
+def test_a_short_outage_does_not_end_the_run(toy: ToyRepository, tmp_path: Path, policy: str):
+    """The third sweep fails, and so does the root check after it; every later command works."""
     blip = "case $kind$number in sweep3 | look2) exit 4 ;; esac\n"
     count = COUNT.format(log=tmp_path / "log")
     toy.write("sweep.sh", count + blip + (toy.path / "sweep.sh").read_text())
@@ -491,7 +501,7 @@ def test_what_was_wrong_for_a_minute_ends_no_night(toy: ToyRepository, tmp_path:
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_a_candidate_that_fails_beside_a_root_that_does_now_and_then_has_failed(
+def test_a_failing_candidate_fails_although_the_root_fails_now_and_then(
     toy: ToyRepository, tmp_path: Path
 ):
     """The candidate is alone, so no peer shows the cause, and every other root check fails."""
@@ -506,9 +516,9 @@ def test_a_candidate_that_fails_beside_a_root_that_does_now_and_then_has_failed(
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_one_look_at_the_root_answers_for_many_that_failed(toy: ToyRepository, tmp_path: Path):
-    """Each looked for itself, one after the other: with many workers, and a sweep that hangs until
-    its time is up, a run was paused after days."""
+def test_one_root_check_serves_all_failed_evaluations(toy: ToyRepository, tmp_path: Path):
+    """Regression: each failure started its own root check, so that many workers with a hanging
+    sweep delayed the pause by days."""
     looks = tmp_path / "looks"
     toy.write("tests.sh", f"echo \"x$GPU\" >> '{looks}'\nexit 1\n")
     toy.write("treewright.toml", f"{CONFIG}\n[slots]\nGPU = ['7', '7', '7', '7']\n")
@@ -544,10 +554,8 @@ def hostile(toy: ToyRepository, does: str) -> None:
     ],
     ids=["file", "pipe", "link", "dangling"],
 )
-def test_a_candidate_that_takes_the_place_of_the_look_at_the_root_has_failed(
-    toy: ToyRepository, does: str
-):
-    """The run ended there, each time it was continued; or its logs were written elsewhere."""
+def test_a_candidate_that_occupies_the_path_of_the_root_check_fails(toy: ToyRepository, does: str):
+    """Regression: the run stopped there in each invocation, or wrote its logs elsewhere."""
     elsewhere = toy.path.parent / "elsewhere"
     elsewhere.mkdir()
     hostile(toy, does)
@@ -557,8 +565,8 @@ def test_a_candidate_that_takes_the_place_of_the_look_at_the_root_has_failed(
     assert validate(toy.run_dir("run"), toy.path) == []
 
 
-def test_a_candidate_that_prevents_the_look_at_the_root_has_failed_in_the_end(toy: ToyRepository):
-    """By a lock that it leaves among git's refs: no run was ever continued past that."""
+def test_a_candidate_that_prevents_the_root_check_fails_in_the_end(toy: ToyRepository):
+    """It leaves a lock among git's refs. Regression: no invocation got past this candidate."""
     hostile(toy, ': > "$GIT/refs/heads/treewright/run/cand/preflight.lock"')
     for _ in range(MAX_PAUSES - 1):
         paused = run_search(toy, *THREE, code=1)
@@ -567,10 +575,8 @@ def test_a_candidate_that_prevents_the_look_at_the_root_has_failed_in_the_end(to
     assert [e["status"] for e in evaluations(toy).values()] == ["failed", "completed", "completed"]
 
 
-def test_a_root_whose_results_cannot_be_trusted_is_one_that_does_not_work(
-    toy: ToyRepository, tmp_path: Path
-):
-    """The first sweep failed, and the look behind it left code in the sweep's own checkout."""
+def test_a_root_check_with_untrusted_results_counts_as_failed(toy: ToyRepository, tmp_path: Path):
+    """The first sweep fails, and the root check after it leaves code in the sweep's checkout."""
     blip = "case $kind$number in sweep1) exit 4 ;; look2) touch added.py ;; esac\n"
     count = COUNT.format(log=tmp_path / "log")
     toy.write("sweep.sh", count + blip + (toy.path / "sweep.sh").read_text())
@@ -583,7 +589,7 @@ def test_a_root_whose_results_cannot_be_trusted_is_one_that_does_not_work(
     ]  # fmt: skip
 
 
-def test_elsewhere_those_that_got_through_tell_whose_failure_the_first_one_was(
+def test_on_other_machines_passing_peers_show_that_the_first_failure_is_the_candidates(
     toy: ToyRepository, tmp_path: Path
 ):
     """The coordinator's machine lacks a tool of the sweep, and no evaluation had passed before."""
@@ -602,9 +608,7 @@ def test_elsewhere_those_that_got_through_tell_whose_failure_the_first_one_was(
 
 
 @pytest.mark.parametrize("look", [2, 3], ids=["first", "second"])
-def test_a_death_in_a_look_at_the_root_leaves_nothing_of_it(
-    toy: ToyRepository, tmp_path: Path, look: int
-):
+def test_a_kill_during_a_root_check_leaves_no_files(toy: ToyRepository, tmp_path: Path, look: int):
     dies = f'case $kind$number in look{look}) kill -9 "$COORDINATOR" ;; esac\n'
     blip = f"{dies}case $kind$number in sweep1 | look2) exit 4 ;; esac\n"
     count = COUNT.format(log=tmp_path / "log")
@@ -621,7 +625,8 @@ def test_a_death_in_a_look_at_the_root_leaves_nothing_of_it(
 
 
 class InterruptedThen(Shuffled):
-    """One evaluation fails by its sweep; the user presses Ctrl-C when the next one has passed."""
+    """An executor on which one evaluation fails by its sweep, and the user presses Ctrl-C when the
+    next one has passed."""
 
     def __init__(self, work, cancel: threading.Event) -> None:
         super().__init__(work, seed=0, capacity=1, faults=0.0)
@@ -640,8 +645,9 @@ class InterruptedThen(Shuffled):
         return done
 
 
-def test_who_presses_ctrl_c_has_not_seen_an_outage(toy: ToyRepository):
-    """Each counted as a pause of the run, and after the third the candidate had failed."""
+def test_ctrl_c_does_not_count_as_an_outage(toy: ToyRepository):
+    """Regression: each Ctrl-C counted as a pause of the run, and after the third the candidate
+    failed."""
     broken = "case $TREEWRIGHT_RESULTS_CSV in */preflight/*) exit 4 ;; esac\n"
     toy.write("sweep.sh", broken + (toy.path / "sweep.sh").read_text())
     toy.commit()
@@ -658,10 +664,10 @@ def test_who_presses_ctrl_c_has_not_seen_an_outage(toy: ToyRepository):
     assert states == [("pending", 0, MAX_PAUSES), *[("completed", 0, 1)] * MAX_PAUSES]
 
 
-def test_a_machine_without_a_process_for_the_look_pauses_the_run(
+def test_a_machine_without_a_free_process_for_the_root_check_pauses_the_run(
     toy: ToyRepository, monkeypatch: pytest.MonkeyPatch
 ):
-    """A candidate's code may have taken them all."""
+    """A candidate's code may have used up the processes."""
     started = process.run
 
     def run(command: str, *, log_path: Path, **given: Any) -> process.ProcessResult:

@@ -76,7 +76,7 @@ backend = Backend(_open, is_remote=True)
 
 @pytest.fixture
 def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Installed as pip would leave it."""
+    """Install the plug-in as pip would."""
     place = tmp_path / "installed"
     info = place / "elsewhere-1.dist-info"
     info.mkdir(parents=True)
@@ -92,8 +92,8 @@ def plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     del sys.modules["elsewhere_plug_in"]
 
 
-def test_commits_travel_to_the_workers_of_a_plug_in(toy: ToyRepository, plug_in: str) -> None:
-    """One of them is killed on the way, which is a fault and no verdict."""
+def test_commits_are_sent_to_the_workers_of_a_plug_in(toy: ToyRepository, plug_in: str) -> None:
+    """One worker is killed during the transfer, which is a fault and no verdict."""
     shape = replace(REAL, ideas_per_node=3, beam_width=1, max_depth=1)
     here = search(toy.path, "local", shape)
     there = search(toy.path, "away", shape, parallelism=Parallelism(2, plug_in))

@@ -19,12 +19,12 @@ def test_no_estimate_before_the_first_outcome():
     ("elapsed", "waiting", "left"),
     [
         ([], 0, 0.0),
-        ([2.0, 2.0], 0, 8.0),  # both have eight seconds to go
+        ([2.0, 2.0], 0, 8.0),  # both need another eight seconds
         ([0.0, 0.0], 4, 30.0),  # three rounds of ten
-        ([25.0], 0, 0.0),  # overdue: any moment
+        ([25.0], 0, 0.0),  # overdue: expected at any moment
     ],
 )
-def test_the_estimate_counts_what_runs_and_what_waits(elapsed, waiting, left):
+def test_the_estimate_counts_running_and_queued_evaluations(elapsed, waiting, left):
     pace = Pace(most_at_once=2)
     pace.add(8.0)
     pace.add(12.0)

@@ -25,7 +25,7 @@ rmdir "$MEET/$DEVICE"
 
 
 @pytest.mark.parametrize("backend", ["threadpool", "dask"])
-def test_no_two_at_once_have_the_same_device(
+def test_concurrent_evaluations_have_different_devices(
     toy: ToyRepository, tmp_path, monkeypatch, backend: str
 ) -> None:
     if backend == "dask":
@@ -52,7 +52,7 @@ def test_no_two_at_once_have_the_same_device(
     assert sum(seen.values()) == 4
 
 
-def test_a_list_that_is_too_short_is_refused(toy: ToyRepository) -> None:
+def test_a_slot_list_that_is_too_short_is_refused(toy: ToyRepository) -> None:
     toy.write("treewright.toml", CONFIG + '\n[slots]\nDEVICE = ["gpu0"]\n')
     toy.commit("one device")
     shape = Shape(ideas_per_node=1, max_depth=1, sweep_config_limit=8, dry_run=True)

@@ -1,4 +1,5 @@
-"""At the deadline everything an evaluation started is gone, however it hides; and limits."""
+"""At the deadline every process of an evaluation is killed, even a hidden one; and resource
+limits."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ WITHOUT_CGROUP = ["group", "setsid", "double fork"]
 
 
 def hiding(toy: ToyRepository, tmp_path: Path, how: str) -> Path:
-    """Every sweep starts processes that ignore signals and hide; their ids are files."""
+    """A repository in which every sweep starts hidden processes that ignore signals; files hold
+    their ids."""
     pids = tmp_path / "pids"
     pids.mkdir(exist_ok=True)
     toy.write("deaf.py", DEAF)
@@ -62,7 +64,7 @@ def alive(pids: Path) -> list[int]:
 
 
 def time_out(toy: ToyRepository, pids: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time is up when both sweeps have started what hides, however long that takes."""
+    """End the evaluation once both sweeps have started their hidden processes."""
     monkeypatch.setattr(Deadline, "passed", property(lambda _: len(list(pids.iterdir())) >= 4))
     policy = FailureRules(timeout_seconds=2.5)
     with pytest.raises(Paused, match="time limit"):  # the root's sweep hangs as well
@@ -73,7 +75,7 @@ def time_out(toy: ToyRepository, pids: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.skipif(containment.writable_parent() is None, reason="no writable cgroup here")
 @pytest.mark.parametrize("how", [*WITHOUT_CGROUP, "env -i"])
-def test_nothing_survives_the_deadline_with_a_cgroup(toy, tmp_path, how, monkeypatch):
+def test_no_process_survives_the_deadline_with_a_cgroup(toy, tmp_path, how, monkeypatch):
     pids = hiding(toy, tmp_path, how)
     time_out(toy, pids, monkeypatch)
     assert alive(pids) == []
@@ -83,7 +85,7 @@ def test_nothing_survives_the_deadline_with_a_cgroup(toy, tmp_path, how, monkeyp
 
 
 @pytest.mark.parametrize("how", WITHOUT_CGROUP)
-def test_nothing_that_keeps_its_environment_survives_without_one(toy, tmp_path, how, monkeypatch):
+def test_without_a_cgroup_no_process_with_its_environment_survives(toy, tmp_path, how, monkeypatch):
     monkeypatch.setattr(containment, "writable_parent", lambda: None)
     pids = hiding(toy, tmp_path, how)
     time_out(toy, pids, monkeypatch)
@@ -91,7 +93,7 @@ def test_nothing_that_keeps_its_environment_survives_without_one(toy, tmp_path, 
 
 
 def limited(toy: ToyRepository, limit: str, sweep: str) -> str:
-    """Why the run paused: such a sweep fails on the root as well."""
+    """Return the reason of the pause: such a sweep fails on the root as well."""
     config = (toy.path / "treewright.toml").read_text()
     toy.write("treewright.toml", f"{config}\n[limits]\n{limit}\n".replace("sh sweep.sh", sweep))
     toy.commit()

@@ -1,4 +1,4 @@
-"""The snippet of docs/trackers.md for another tracker, run as a notice would run it."""
+"""The snippet of docs/trackers.md for another tracker, run as a notice runs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ PAGE = (Path(__file__).parents[2] / "docs/trackers.md").read_text("utf-8")
 
 
 def scalars(directory: Path) -> dict[int, float]:
-    """Of the one event file there: records of a length, its checksum, data, their checksum."""
+    """Return the scalars of the only event file: records of a length, its checksum, data, their
+    checksum."""
     from tensorboardX.proto import event_pb2
 
     (file,) = [path for path in directory.rglob("*") if path.is_file()]
@@ -33,7 +34,7 @@ def scalars(directory: Path) -> dict[int, float]:
     return found
 
 
-def test_ten_lines_for_tensorboard(
+def test_the_snippet_writes_tensorboard_scalars(
     two_runs: ToyRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (snippet,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)

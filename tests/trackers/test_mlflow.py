@@ -1,4 +1,4 @@
-"""Runs in a real MLflow with a local file store: written once, twice, half, and as they go on."""
+"""Runs in a real MLflow with a local file store: written once, twice, partly, and in progress."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def files(directory: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_search_and_its_evaluations(two_runs: ToyRepository, client: MlflowClient) -> None:
+def test_a_search_and_its_evaluations_are_written(
+    two_runs: ToyRepository, client: MlflowClient
+) -> None:
     run = package.load_run(two_runs.run_dir("two"))
     assert isinstance(run, package.TreeRun)
     written = write(run)
@@ -85,7 +87,7 @@ def test_a_search_and_its_evaluations(two_runs: ToyRepository, client: MlflowCli
     assert HOSTILE_TITLE in {child.data.params["idea"] for child in found.values()}
 
 
-def test_told_twice_changes_nothing(
+def test_writing_a_run_twice_has_no_effect(
     two_runs: ToyRepository, client: MlflowClient, tmp_path: Path
 ) -> None:
     first = write(two_runs.run_dir("one"))
@@ -97,7 +99,7 @@ def test_told_twice_changes_nothing(
     assert other.run_id != first.run_id
 
 
-def test_a_writer_that_was_killed_is_followed_by_one_that_completes(
+def test_a_second_writer_completes_the_work_of_a_killed_one(
     two_runs: ToyRepository, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mlflow.tracking import MlflowClient as Client
@@ -119,7 +121,7 @@ def _killed(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_run_that_goes_on_is_continued(
+def test_a_continued_run_updates_its_records(
     two_runs: ToyRepository, client: MlflowClient, tmp_path: Path
 ) -> None:
     copy = tmp_path / "early"
@@ -139,7 +141,7 @@ def test_a_run_that_goes_on_is_continued(
     assert all("treewright.fate" in c.data.tags for c in children(client, late).values())
 
 
-def test_proof_runs_and_searches(client: MlflowClient, tmp_path: Path) -> None:
+def test_proof_runs_and_searches_are_written(client: MlflowClient, tmp_path: Path) -> None:
     proof = write(SAMPLES / "centralized")
     (goal,) = children(client, proof).values()
     assert goal.data.metrics["proved"] == 1
@@ -153,7 +155,7 @@ def test_proof_runs_and_searches(client: MlflowClient, tmp_path: Path) -> None:
     assert len(children(client, found)) == 4
 
 
-def test_as_a_notice_of_a_search(toy: ToyRepository, client: MlflowClient) -> None:
+def test_a_notice_of_a_search_writes_to_mlflow(toy: ToyRepository, client: MlflowClient) -> None:
     command = f"{sys.executable} -m treewright mlflow - --experiment hooked"
     notice = f'command = "{command}"\nevents = ["depth_done"]\n'
     more = "timeout_seconds = 900\nfinish_seconds = 900\n"
@@ -169,7 +171,7 @@ def test_as_a_notice_of_a_search(toy: ToyRepository, client: MlflowClient) -> No
     assert len(runs) == 3
 
 
-def test_the_command_and_its_errors(
+def test_the_command_reports_its_errors(
     two_runs: ToyRepository, store: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     arguments = ["mlflow", "one", "--experiment", "x"]
@@ -183,7 +185,7 @@ def test_the_command_and_its_errors(
     other = (tmp_path / "other").as_uri()
     with pytest.raises(UsageError, match="MLFLOW_ALLOW_FILE_STORE=true"):
         mlflow.write(run, tracking_uri=other, experiment="e")
-    with monkeypatch.context() as patch:  # as where only the small package is installed
+    with monkeypatch.context() as patch:  # as if only the small package were installed
         patch.setitem(sys.modules, "mlflow.store.tracking.sqlalchemy_store", None)
         with pytest.raises(UsageError, match="needs the whole of MLflow"):
             mlflow.write(run, tracking_uri=f"sqlite:///{tmp_path}/db", experiment="e")
@@ -193,7 +195,7 @@ def test_the_command_and_its_errors(
             mlflow.write(run, experiment="e")
 
 
-def test_what_mlflow_refuses_is_one_line(
+def test_a_refusal_by_mlflow_is_a_one_line_error(
     two_runs: ToyRepository, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment = client.create_experiment("e")

@@ -1,4 +1,4 @@
-"""The record of a run for trackers: sums only grow, and points never change."""
+"""Metrics that a tracker receives: sums that only grow, and points that never change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def told(run: Path) -> TrackedRun:
     return track_run(package.load_run(run))
 
 
-def test_failures_are_summed_up_as_everything_else_is(toy: ToyRepository) -> None:
+def test_failures_are_counted(toy: ToyRepository) -> None:
     for path in (toy.path / "ideas").iterdir():
         path.unlink()
     toy.write("ideas/00_help.md", set_parameter("A", 2.5))
@@ -30,7 +30,7 @@ def test_failures_are_summed_up_as_everything_else_is(toy: ToyRepository) -> Non
     assert [numbers["failed"] for numbers in run.series.values()] == [1, len(failed)]
 
 
-def test_the_best_of_a_search_begins_with_its_root(tmp_path: Path) -> None:
+def test_the_best_score_of_a_search_starts_at_its_root(tmp_path: Path) -> None:
     scores = iter([2.0, 4.0])
     with package.open_search(tmp_path / "s", budget=2, root_score=3.0) as search:
         search.run(lambda _: next(scores))
@@ -38,7 +38,7 @@ def test_the_best_of_a_search_begins_with_its_root(tmp_path: Path) -> None:
     assert {step: numbers["best_score"] for step, numbers in series.items()} == {0: 3, 1: 3, 2: 4}
 
 
-def test_what_was_told_of_a_run_without_a_barrier_stays_true_when_it_goes_on(
+def test_points_of_a_run_without_a_barrier_never_change(
     toy: ToyRepository,
 ) -> None:
     shape = DRY | {"ideas_per_node": 2, "max_depth": 2}
@@ -55,7 +55,7 @@ def test_what_was_told_of_a_run_without_a_barrier_stays_true_when_it_goes_on(
 
 
 @pytest.mark.xdist_group("two-runs")
-def test_the_cost_is_of_the_whole_run(two_runs: ToyRepository, tmp_path: Path) -> None:
+def test_the_cost_covers_the_whole_run(two_runs: ToyRepository, tmp_path: Path) -> None:
     cent = {"prompt_tokens": 9, "cost_usd": 0.01}
     paid = spending(two_runs.run_dir("one"), tmp_path / "paid", cent)
     run = package.load_run(paid)
