@@ -1,9 +1,8 @@
-"""One browser, one page that the tests have one after the other, and a picture of it kept whatever
-happens: of the whole page if the test fails.
+"""One browser and one page that the tests use in turn, with a picture of each test.
 
-A page costs a process. A test that leaves behind what a new address does not take away (a route,
-a listener, a script of its own), or needs an empty cache, asks for `own_page`.
-"""
+The picture shows the whole page if the test fails. A page costs a process. A test that leaves a
+route, a listener or a script that a new address does not remove, or that needs an empty cache, uses
+`own_page`."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ ARTIFACTS = Path(__file__).parents[2] / "test-artifacts" / "browser"
 PATIENCE_MILLISECONDS = 90_000
 WIDTH, HEIGHT = 1280, 900
 EMPTY = "about:blank"
-# By the page itself: where the browser is told to go there, it starts another process for it.
+# The page navigates itself: a navigation by the browser would start another process.
 _LEAVE = "(address) => { setTimeout(() => location.replace(address)); }"
 _FAILED = pytest.StashKey[bool]()
 expect.set_options(timeout=PATIENCE_MILLISECONDS)
@@ -30,8 +29,8 @@ expect.set_options(timeout=PATIENCE_MILLISECONDS)
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """For these tests, not for the session: playwright keeps an event loop running in this
-    thread, and tests that start one of their own must come after its end."""
+    """Start a browser for these tests only: playwright keeps an event loop running in this thread,
+    and tests that start a loop must come after its end."""
     with chromium.launched() as running:
         yield running
 
@@ -44,7 +43,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 class _Lent:
-    """The page that is there, or a new one where the last test failed with it."""
+    """The shared page, or a new one if the last test failed with it."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -70,7 +69,7 @@ def _lent(browser: Browser) -> Iterator[_Lent]:
 
 @pytest.fixture
 def page(_lent: _Lent, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page that fails its test if a script fails or the policy refuses something."""
+    """Lend a page that fails its test if a script fails or the policy refuses a request."""
     options = getattr(request, "param", {})
     opened = _lent.page()
     opened.set_viewport_size({"width": options.get("width", WIDTH), "height": HEIGHT})
@@ -80,7 +79,7 @@ def page(_lent: _Lent, request: pytest.FixtureRequest) -> Iterator[Page]:
         with _watched(opened) as complaints:
             yield opened
             if not _pictured(opened, request.node):
-                opened.mouse.move(0, 0)  # nothing of the next page is hovered over
+                opened.mouse.move(0, 0)  # no element of the next page is under the pointer
                 with opened.expect_navigation(url=EMPTY):
                     opened.evaluate(_LEAVE, EMPTY)
                 clean = True
@@ -126,15 +125,17 @@ def _watched(page: Page) -> Iterator[list[str]]:
 
 
 def _pictured(page: Page, test: pytest.Item) -> bool:
-    """Keeps a picture; whether the test has failed."""
+    """Save a picture and return whether the test has failed."""
     ARTIFACTS.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^\w-]+", "_", test.name).strip("_")
     failed = test.stash.get(_FAILED, False)
-    page.screenshot(path=ARTIFACTS / f"{name}.png", full_page=failed)  # the whole takes a second
+    page.screenshot(
+        path=ARTIFACTS / f"{name}.png", full_page=failed
+    )  # a picture of the whole page takes a second
     return failed
 
 
 def _complaint(message: ConsoleMessage) -> list[str]:
-    """A server that was ended on purpose is not the page's fault."""
+    """Return the error text, unless a server was ended on purpose."""
     expected = "Failed to load resource" in message.text or "ERR_" in message.text
     return [message.text] if message.type == "error" and not expected else []

@@ -48,8 +48,8 @@ def test_two_runs_are_chosen_and_compared(
         expect(page.locator("main p")).to_contain_text(". Choose others")
 
 
-def test_two_proof_runs_by_goals_closed(page: Page, tmp_path: Path) -> None:
-    """One that a real Lean came to the end of, and the same killed before its verdict."""
+def test_two_proof_runs_are_compared_by_closed_goals(page: Page, tmp_path: Path) -> None:
+    """One run finished with real Lean; the other is a copy that was killed before its verdict."""
     runs = tmp_path / proof_layout.RUNS
     for name in ("whole", "killed"):
         shutil.copytree(SAMPLES / "centralized", runs / name)

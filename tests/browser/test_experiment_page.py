@@ -41,7 +41,7 @@ def test_an_experiment_grows_and_leads_to_its_runs(page: Page, tmp_path: Path) -
         expect(page.locator(".boxes .box")).to_have_count(36)
 
 
-def test_an_experiment_from_a_file(page: Page, tmp_path: Path) -> None:
+def test_an_exported_experiment_opens_from_a_file(page: Page, tmp_path: Path) -> None:
     directory = experiment(tmp_path, runs=5)
     export.write(export.find(str(directory), tmp_path), tmp_path / "x.html")
     page.goto(f"file://{tmp_path}/x.html")

@@ -27,7 +27,9 @@ def opened(page: Page, file: Path, fragment: str = "") -> list[str]:
     return asked
 
 
-def test_a_tree_run_from_a_file(own_page: Page, searched: ToyRepository, tmp_path: Path) -> None:
+def test_an_exported_tree_run_opens_from_a_file(
+    own_page: Page, searched: ToyRepository, tmp_path: Path
+) -> None:
     export.write(export.find(samples.RUN_ID, searched.path), tmp_path / "run.html")
     asked = opened(own_page, tmp_path / "run.html")
     expect(own_page.locator(".connection")).to_contain_text("exported")
@@ -35,7 +37,7 @@ def test_a_tree_run_from_a_file(own_page: Page, searched: ToyRepository, tmp_pat
     detail = own_page.locator(".detail")
     expect(detail).to_contain_text("ranked 1 of its depth")
     expect(detail.locator(".diff .added").first).to_be_visible()
-    # Found twice: it was tested and swept the first time only, and says so.
+    # The idea was found twice; the page says that only the first was tested and swept.
     expect(detail).to_contain_text("The same code had been measured before, as e000010")
     own_page.goto(f"file://{tmp_path / 'run.html'}#e000010")
     detail.get_by_role("button", name="tests.log").click()
@@ -43,7 +45,7 @@ def test_a_tree_run_from_a_file(own_page: Page, searched: ToyRepository, tmp_pat
     assert asked == []
 
 
-def test_a_proof_run_from_a_file(own_page: Page, tmp_path: Path) -> None:
+def test_an_exported_proof_run_opens_from_a_file(own_page: Page, tmp_path: Path) -> None:
     run = proof_runs.solved(tmp_path)
     export.write(export.find(str(run.path), tmp_path), tmp_path / "proof.html")
     asked = opened(own_page, tmp_path / "proof.html")

@@ -1,4 +1,4 @@
-"""Text from runs is text: a browser that would run it is shown that it does not."""
+"""Text from runs is shown as text: the browser never executes it."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_an_idea_with_a_script_shows_as_text(
     unharmed(page)
 
 
-def test_a_log_that_is_asked_for_twice_is_shown_once(
+def test_a_log_that_is_requested_twice_is_shown_once(
     own_page: Page, server: Server, searched: ToyRepository
 ) -> None:
-    """The first answer is still under way when the same log is chosen again."""
+    """The same log is chosen again before the first answer has arrived."""
     eval_id = hostile_evaluation(searched)
     log = searched.run_dir(samples.RUN_ID) / "eval" / eval_id / "experiment" / "sweep.log"
     log.write_text("once")
@@ -64,7 +64,7 @@ def test_a_log_that_is_asked_for_twice_is_shown_once(
 
 def test_a_goal_with_a_script_shows_as_text(page: Page, server: Server) -> None:
     page.goto(f"{server.base}/proof/0/proof")
-    expect(page.locator("output")).to_contain_text(" of ")  # the search is there to be walked
+    expect(page.locator("output")).to_contain_text(" of ")  # the search has a tree to walk
     outline = page.get_by_role("tree", name="Proof tree")
     outline.focus()
     for key in ("End", "Enter"):
@@ -84,7 +84,7 @@ def test_an_export_with_a_script_shows_it_as_text(
     unharmed(page)
 
 
-def test_the_policy_refuses_what_is_not_ours(browser: Browser, server: Server) -> None:
+def test_the_policy_refuses_external_resources(browser: Browser, server: Server) -> None:
     page = browser.new_page()
     page.goto(server.base)
     expect(page.locator("h1")).to_have_text("Runs")

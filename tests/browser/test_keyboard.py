@@ -1,4 +1,4 @@
-"""Everything can be reached and read without a mouse."""
+"""Every control can be reached and read without a mouse."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from treewright.tree.records.description import best_node
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-def test_the_tree_by_keys(page: Page, server: Server, searched: ToyRepository) -> None:
+def test_the_tree_can_be_walked_by_keys(
+    page: Page, server: Server, searched: ToyRepository
+) -> None:
     best = best_node(store.load(searched.run_dir(samples.RUN_ID)))
     page.goto(f"{server.base}/tree/0/run")
     canvas = page.get_by_role("application", name="Search tree")
@@ -42,7 +44,7 @@ def test_the_tree_by_keys(page: Page, server: Server, searched: ToyRepository) -
     expect(canvas).to_be_focused()
 
 
-def test_folding_hides_what_is_below(page: Page, server: Server) -> None:
+def test_folding_hides_the_descendants(page: Page, server: Server) -> None:
     page.goto(f"{server.base}/tree/0/run")
     expect(page.locator("h1 .chip")).to_have_text("finished")
     canvas = page.get_by_role("application", name="Search tree")
@@ -71,7 +73,7 @@ def test_the_first_stop_skips_to_the_content(page: Page, server: Server) -> None
 
 
 @pytest.mark.parametrize("path", ["/", "/tree/0/run#n0001", "/proof/0/proof"])
-def test_everything_that_can_be_used_has_a_name(page: Page, server: Server, path: str) -> None:
+def test_every_control_has_a_name(page: Page, server: Server, path: str) -> None:
     page.goto(server.base + path)
     expect(page.locator("h1")).to_be_visible()
     if "#" in path:
@@ -81,7 +83,7 @@ def test_everything_that_can_be_used_has_a_name(page: Page, server: Server, path
 
 
 def test_colours_have_contrast(page: Page, server: Server) -> None:
-    """Text on its background by the WCAG formula, in light and in dark."""
+    """The contrast of text and background by the WCAG formula, in light and in dark."""
     page.goto(server.base)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)

@@ -1,4 +1,4 @@
-"""Live: a run goes on and the page follows; the server is killed and comes back."""
+"""Live pages: a page follows a running search, and reconnects after its server was killed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def lasting_port() -> int:
     raise AssertionError("a hundred ports are all taken")
 
 
-def test_a_killed_server_is_reconnected_to(page: Page, tmp_path: Path) -> None:
+def test_a_page_reconnects_to_a_restarted_server(page: Page, tmp_path: Path) -> None:
     run = proof_runs.ProofRun(tmp_path)
     port = lasting_port()
     with served("--runs", tmp_path, port=port) as first:
@@ -62,7 +62,7 @@ def test_a_killed_server_is_reconnected_to(page: Page, tmp_path: Path) -> None:
         assert page.evaluate("window.opened") == 1
 
 
-def test_without_server_sent_events_it_polls(own_page: Page, tmp_path: Path) -> None:
+def test_a_page_polls_without_server_sent_events(own_page: Page, tmp_path: Path) -> None:
     run = proof_runs.ProofRun(tmp_path)
     own_page.add_init_script("delete window.EventSource")
     with served("--runs", tmp_path) as running:
@@ -72,7 +72,7 @@ def test_without_server_sent_events_it_polls(own_page: Page, tmp_path: Path) -> 
         expect(own_page.locator("output")).to_have_text("1 of 1")
 
 
-def test_the_end_is_told_by_the_result_and_a_refused_goal_is_shown(
+def test_the_result_ends_a_proof_run_and_a_refused_goal_is_shown(
     page: Page, tmp_path: Path
 ) -> None:
     run = proof_runs.ProofRun(tmp_path)

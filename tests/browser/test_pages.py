@@ -34,7 +34,7 @@ def no_sideways_scrolling(page: Page) -> None:
 
 
 @pytest.mark.parametrize("page", SCREENS, ids=name, indirect=True)
-def test_home(page: Page, server: Server) -> None:
+def test_the_home_page_lists_the_runs(page: Page, server: Server) -> None:
     page.goto(server.base)
     row = page.locator('[data-key="tree/0/run"]')
     expect(row.locator(".chip")).to_have_text("finished")
@@ -48,7 +48,7 @@ def test_home(page: Page, server: Server) -> None:
 
 
 @pytest.mark.parametrize("page", SCREENS, ids=name, indirect=True)
-def test_tree_run(page: Page, server: Server, searched: ToyRepository) -> None:
+def test_the_page_of_a_tree_run(page: Page, server: Server, searched: ToyRepository) -> None:
     best = best_node(store.load(searched.run_dir(samples.RUN_ID))).node_id
     page.goto(f"{server.base}/tree/0/run")
     page.get_by_role("button", name="Go to the best node").click()
@@ -69,7 +69,7 @@ def test_tree_run(page: Page, server: Server, searched: ToyRepository) -> None:
 
 
 @pytest.mark.parametrize("page", SCREENS, ids=name, indirect=True)
-def test_proof_run(page: Page, server: Server) -> None:
+def test_the_page_of_a_proof_run(page: Page, server: Server) -> None:
     page.goto(f"{server.base}/proof/0/proof")
     expect(page.locator(".script")).to_contain_text("· exact h.2")
     expect(page.locator("output")).to_have_text("4 of 4")
@@ -94,7 +94,7 @@ def test_proof_run(page: Page, server: Server) -> None:
 
 
 @pytest.mark.parametrize("page", SCREENS, ids=name, indirect=True)
-def test_orchestrator(page: Page, bank_server: Server) -> None:
+def test_the_page_of_the_orchestrator(page: Page, bank_server: Server) -> None:
     page.goto(f"{bank_server.base}/bank/0/ledger")
     expect(page.locator("h1")).to_contain_text("ledger")
     expect(page.locator("main")).to_contain_text("8 of 12")
@@ -106,7 +106,9 @@ def test_orchestrator(page: Page, bank_server: Server) -> None:
     no_sideways_scrolling(page)
 
 
-def test_the_first_page_is_small_and_all_ours(own_page: Page, server: Server) -> None:
+def test_the_first_page_is_small_and_loads_no_external_resource(
+    own_page: Page, server: Server
+) -> None:
     answers: list[Response] = []
     own_page.on("response", lambda answer: answers.append(answer))
     own_page.goto(server.base)
@@ -126,12 +128,12 @@ def test_all_pages_together_are_below_the_limit() -> None:
     assert sum(len(asset.body) for asset in assets.all_assets().values()) < MOST_BYTES
 
 
-def test_a_page_for_nothing_says_so(page: Page, server: Server) -> None:
+def test_a_page_of_a_missing_run_says_so(page: Page, server: Server) -> None:
     page.goto(f"{server.base}/tree/0/absent")
     expect(page.locator("h1")).to_have_text("There is no such run.")
 
 
-def test_an_empty_project_says_what_to_do(page: Page, empty_server: Server) -> None:
+def test_the_page_of_an_empty_project_names_the_next_step(page: Page, empty_server: Server) -> None:
     page.goto(empty_server.base)
     expect(page.locator("main")).to_contain_text("There are no runs here yet.")
     expect(page.locator("main code").first).to_have_text("treewright tree")

@@ -1,4 +1,4 @@
-"""A proof search of thousands of goals: the whole, the way, the rest folded, and little work."""
+"""A proof search of thousands of goals: an overview, the current path, and folded lines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def elements(page: Page) -> int:
 
 
 def is_bounded(page: Page, outline: Locator) -> None:
-    """The way is on top, few lines are elements, nothing is wider than the page."""
+    """Return whether the path is on top, few lines are elements, and no element is wider than the
+    page."""
     expect(page.locator(".whole")).to_contain_text("The way to the proof has ")
     assert outline.locator(".row.way").count() > 5
     assert outline.locator(".folded").first.inner_text().startswith("▸ ")
@@ -52,7 +53,7 @@ def is_bounded(page: Page, outline: Locator) -> None:
 
 
 @pytest.mark.parametrize("page", [{"width": 1280}, {"width": 400, "scheme": "dark"}], indirect=True)
-def test_five_thousand_goals_begin_with_the_way(page: Page, grown_server: Server) -> None:
+def test_five_thousand_goals_start_with_the_path(page: Page, grown_server: Server) -> None:
     page.goto(f"{grown_server.base}/proof/0/proved")
     outline = outline_of(page)
     is_bounded(page, outline)
@@ -63,7 +64,9 @@ def test_five_thousand_goals_begin_with_the_way(page: Page, grown_server: Server
     assert min(texts) >= 40, "every line has room for words"
 
 
-def test_the_same_from_a_file(page: Page, project: Path, tmp_path: Path) -> None:
+def test_an_exported_search_of_five_thousand_goals_is_bounded(
+    page: Page, project: Path, tmp_path: Path
+) -> None:
     run = project / ".treewright" / "proof_runs" / "proved"
     export.write(export.find(str(run), project), tmp_path / "proof.html")
     page.goto(f"file://{tmp_path / 'proof.html'}")
@@ -73,7 +76,9 @@ def test_the_same_from_a_file(page: Page, project: Path, tmp_path: Path) -> None
     expect(outline.get_by_text("▾ other tactics")).to_be_visible()
 
 
-def test_everything_can_be_unfolded_and_stays_bounded(page: Page, grown_server: Server) -> None:
+def test_every_goal_can_be_unfolded_and_the_page_stays_bounded(
+    page: Page, grown_server: Server
+) -> None:
     page.goto(f"{grown_server.base}/proof/0/proved")
     outline = outline_of(page)
     outline.focus()
@@ -89,7 +94,7 @@ def test_everything_can_be_unfolded_and_stays_bounded(page: Page, grown_server: 
     assert elements(page) < MOST_ELEMENTS
 
 
-def test_open_goals_by_keys(page: Page, grown_server: Server) -> None:
+def test_open_goals_can_be_visited_by_keys(page: Page, grown_server: Server) -> None:
     page.goto(f"{grown_server.base}/proof/0/open")
     outline = outline_of(page)
     expect(page.locator(".whole")).to_contain_text("The most promising way leaves ")
@@ -103,7 +108,7 @@ def test_open_goals_by_keys(page: Page, grown_server: Server) -> None:
     expect(said).to_contain_text("Folded: ")
     outline.press("o")
     expect(chosen.locator(".folded")).to_have_text("▾ other tactics")
-    outline.press("ArrowLeft")  # folds all that is below
+    outline.press("ArrowLeft")  # folds all descendants
     expect(chosen).to_have_attribute("aria-expanded", "false")
     expect(outline.get_by_role("treeitem")).to_have_count(1)
     expect(chosen.locator(".folded")).to_contain_text(" goals, ")
@@ -124,7 +129,7 @@ def test_open_goals_by_keys(page: Page, grown_server: Server) -> None:
     expect(outline).to_be_focused()
 
 
-def test_a_block_of_the_whole_leads_to_its_goal(page: Page, grown_server: Server) -> None:
+def test_a_block_of_the_overview_leads_to_its_goal(page: Page, grown_server: Server) -> None:
     page.goto(f"{grown_server.base}/proof/0/open")
     outline_of(page)
     picture = page.get_by_role("img", name="The whole search: 20")
@@ -139,7 +144,7 @@ def test_a_block_of_the_whole_leads_to_its_goal(page: Page, grown_server: Server
     expect(page.locator(".outline [aria-selected=true]")).to_be_in_viewport()
 
 
-def test_where_the_time_went(page: Page, grown_server: Server) -> None:
+def test_the_page_shows_the_time_per_tactic(page: Page, grown_server: Server) -> None:
     page.goto(f"{grown_server.base}/proof/0/open")
     outline_of(page)
     rows = page.get_by_role("region", name="in Lean").get_by_role("row")
@@ -149,8 +154,8 @@ def test_where_the_time_went(page: Page, grown_server: Server) -> None:
     expect(page.locator("main")).to_contain_text("No tactic has been tried yet.")
 
 
-def test_a_search_that_grows_keeps_what_is_looked_at(page: Page, tmp_path: Path) -> None:
-    """New goals come in above and below; the chosen line stays chosen and in place."""
+def test_a_growing_search_keeps_the_chosen_line_in_place(page: Page, tmp_path: Path) -> None:
+    """New goals arrive above and below the chosen line."""
     run = grown(tmp_path, 1000, proved=False)
     (run.path / "result.json").unlink()
     with served("--runs", tmp_path) as running:
@@ -176,7 +181,7 @@ def test_a_search_that_grows_keeps_what_is_looked_at(page: Page, tmp_path: Path)
 
 
 def test_hostile_goals_stay_harmless(page: Page, tmp_path: Path) -> None:
-    """HTML, what cannot be seen, a megabyte in one line, circles and goals that do not exist."""
+    """HTML, invisible characters, a megabyte in one line, cycles and goals that do not exist."""
     run = proof_runs.ProofRun(tmp_path)
     unseen = "a \u202e reversed \x1b[31m \u0000 \u200b end"
     run.iterate(

@@ -17,7 +17,7 @@ STATEMENT = "∀ p q : Prop, p ∧ q → q ∧ p"
 
 
 def test_a_real_search_is_shown(page: Page, tmp_path: Path) -> None:
-    patient = ("--step-timeout", "60")  # a loaded machine is no reason for another tree
+    patient = ("--step-timeout", "60")  # the tree must not depend on the load of the machine
     search = ("--mcts-mode", "distributed", "--agents", "2", "--simulations", "20")
     done = program.run(
         ["prove", "--statement", STATEMENT, *patient, *search], cwd=tmp_path, timeout=300

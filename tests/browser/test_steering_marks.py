@@ -50,7 +50,9 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
 
 
 @pytest.mark.parametrize("page", [{"width": 1280}, {"width": 400, "scheme": "dark"}], indirect=True)
-def test_who_changed_what_and_when(page: Page, steered: tuple[Server, Manifest]) -> None:
+def test_the_table_lists_each_change_with_its_user_and_time(
+    page: Page, steered: tuple[Server, Manifest]
+) -> None:
     server, manifest = steered
     page.goto(f"{server.base}/tree/0/run")
     table = page.get_by_role("table").filter(has_text="Changes by users")
@@ -77,7 +79,9 @@ def test_who_changed_what_and_when(page: Page, steered: tuple[Server, Manifest])
     assert any("refused: there is no node n0099" in words for words in said)
 
 
-def test_a_mark_leads_to_its_line(page: Page, steered: tuple[Server, Manifest]) -> None:
+def test_a_mark_leads_to_its_line_in_the_table(
+    page: Page, steered: tuple[Server, Manifest]
+) -> None:
     server, _ = steered
     page.goto(f"{server.base}/tree/0/run")
     depths = page.get_by_role("group", name="Depth").get_by_role("button")

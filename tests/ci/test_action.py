@@ -29,7 +29,7 @@ theorem kept (n : Nat) : twice n = 3 := by
 theorem closed : twice 1 = 2 := by
   sorry
 """
-# Its import is not there at the base, nor is that of the base here.
+# Its import does not exist at the base, and the import of the base does not exist here.
 CHANGED = """import Foo.New
 -- A line more.
 theorem added (p q : Prop) (hp : p) (hq : q) : p ∧ q := by
@@ -46,7 +46,7 @@ theorem again (p q : Prop) (hp : p) (hq : q) : q ∧ p := by
 
 
 class Runner:
-    """A job: what its steps have written so far, and the contexts that expressions read."""
+    """A job: the files that its steps have written, and the contexts that expressions read."""
 
     def __init__(self, workspace: Path, temporary: Path, event: dict[str, Any]) -> None:
         self.workspace = workspace
@@ -72,7 +72,7 @@ class Runner:
         return ""
 
     def run(self, step: dict[str, Any], **more: str) -> subprocess.CompletedProcess[str]:
-        """One `run` step, with the files and the shell that a runner gives it."""
+        """Run one `run` step, with the files and the shell that a runner gives it."""
         assert step["shell"] == "bash"
         files = {name: self.temporary / name for name in ("OUTPUT", "STEP_SUMMARY", "PATH")}
         for file in files.values():
@@ -112,7 +112,8 @@ def step(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def runner(tmp_path: Path, git_binary: str) -> Runner:
-    """A pull request as checkout leaves it: its last commit alone, the base not there."""
+    """Return a job for a pull request as checkout leaves it: only its last commit, without the
+    base."""
     origin = small_project(tmp_path / "origin", Old=OLD, Use=USE)
 
     def git(*arguments: str, cwd: Path = origin) -> str:
@@ -145,12 +146,12 @@ def installed(runner: Runner) -> Runner:
     return runner
 
 
-def test_it_is_installed_and_the_next_step_finds_it(runner: Runner) -> None:
-    """The registry is played by the packages that are installed for the tests: pip is told by its
-    own variables to fetch nothing. What a wheel of the checkout has, and what has not, is real."""
+def test_the_action_is_installed_and_found_by_the_next_step(runner: Runner) -> None:
+    """The packages installed for the tests play the registry: pip's own variables forbid downloads.
+    The content of the checkout's wheel is real."""
     packages = sysconfig.get_path("purelib")
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_COMPILE": "1"}
-    offline["PIP_NO_BUILD_ISOLATION"] = "0"  # which pip takes for: no isolation
+    offline["PIP_NO_BUILD_ISOLATION"] = "0"  # pip reads this as: no isolation
     done = runner.run(step("Install Treewright"), PYTHONPATH=packages, **offline)
     assert done.returncode == 0, done.stdout + done.stderr
     place = runner.temporary / "treewright"
@@ -166,7 +167,7 @@ def test_it_is_installed_and_the_next_step_finds_it(runner: Runner) -> None:
 
 
 def data_files(package: Path) -> set[str]:
-    """Every file of the package, by its place in it."""
+    """Return every file of the package by its path in it."""
     return {
         path.relative_to(package).as_posix()
         for path in package.rglob("*")
@@ -174,7 +175,7 @@ def data_files(package: Path) -> set[str]:
     }
 
 
-def test_a_pull_request(installed: Runner, git_binary: str) -> None:
+def test_a_pull_request_is_checked(installed: Runner, git_binary: str) -> None:
     runner = installed
     inputs = runner.contexts["inputs"]
     inputs |= {"lean": "wasm", "fail-on": "unproved", "simulations": "20"}
@@ -190,7 +191,7 @@ def test_a_pull_request(installed: Runner, git_binary: str) -> None:
     assert len(last) > 30
     assert ": kept: " not in done.stdout
     assert "new: Foo/Use.lean:4:3: added: proved" in done.stdout
-    # It follows from `kept`, which is open: no proof, and not in the patch.
+    # It follows from `kept`, which is open: it has no proof and is not in the patch.
     assert "new: Foo/Use.lean:10:3: wrong: " in done.stdout
     assert "wrong: proved" not in done.stdout
     assert "removed: Foo/Use.lean:5:3: closed" in done.stdout
@@ -208,7 +209,7 @@ def test_a_pull_request(installed: Runner, git_binary: str) -> None:
     assert [bool(each) for each in certified].count(True) == 2
 
 
-def test_with_the_toolchain_of_the_project(installed: Runner, git_binary: str) -> None:
+def test_the_action_uses_the_toolchain_of_the_project(installed: Runner, git_binary: str) -> None:
     """Return the summary if there is one. Without it, the job prints one line."""
     installed.contexts["inputs"] |= {"lean": "native", "simulations": "20"}
     assert installed.run(step("Find the base")).returncode == 0
@@ -231,20 +232,20 @@ def test_with_the_toolchain_of_the_project(installed: Runner, git_binary: str) -
     native_projects.lake_build(native, installed.workspace, "Foo.Use")
 
 
-def test_without_a_base_there_is_one_line(runner: Runner) -> None:
+def test_a_missing_base_is_reported_in_one_line(runner: Runner) -> None:
     runner.contexts["github"] = {"event": {}}
     done = runner.run(step("Find the base"))
     assert done.returncode == 2
     assert done.stderr == "treewright: there is nothing to compare with; set the input base\n"
-    runner.contexts["inputs"]["base"] = "0" * 40  # as the first push of a branch says
+    runner.contexts["inputs"]["base"] = "0" * 40  # the base of the first push of a branch
     done = runner.run(step("Find the base"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    runner.contexts["inputs"]["base"] = "main"  # a branch that the clone has not got
+    runner.contexts["inputs"]["base"] = "main"  # a branch that is missing in the clone
     assert runner.run(step("Find the base")).returncode == 0
     assert re.fullmatch(r"[0-9a-f]{40}", runner.value("${{ steps.base.outputs.commit }}"))
 
 
-def test_the_action_is_sound() -> None:
+def test_the_action_matches_its_documentation() -> None:
     assert ACTION["runs"]["using"] == "composite"
     page = (ROOT / "docs" / "ci.md").read_text()
     for name in (*ACTION["inputs"], *ACTION["outputs"]):

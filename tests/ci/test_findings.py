@@ -23,7 +23,7 @@ def goal(name: str, text: str = "⊢ True", file: str = "A.lean", line: int = 1)
     return OpenGoal(file, line, 3, name, text)
 
 
-def test_a_sorry_is_known_by_its_declaration_and_its_goal() -> None:
+def test_a_sorry_is_identified_by_its_declaration_and_goal() -> None:
     base = [goal("same"), goal("restated", "⊢ p"), goal("gone"), goal("twice"), goal("moved")]
     head = [
         goal("same", line=9),
@@ -53,11 +53,11 @@ PROBLEM = Problem("A.lean", "could not be elaborated")
         (Findings("c", (), problems=(PROBLEM,)), {"new-sorry", "unproved"}),
     ],
 )
-def test_what_fails(findings: Findings, failing: set[str]) -> None:
+def test_findings_fail_according_to_the_setting(findings: Findings, failing: set[str]) -> None:
     assert {on for on in ("never", "new-sorry", "unproved") if fails(findings, on)} == failing
 
 
-def test_the_summary_shows_goals_and_is_not_written_by_them() -> None:
+def test_goals_cannot_inject_markup_into_the_summary() -> None:
     hostile = goal("x", "h : `` | <img src=x>\n## not a heading\n⊢ p", file="A|`B`.lean")
     findings = Findings(
         "0123456789abcdef", ("A.lean",), new=(Attempt(hostile),), removed=(hostile,)
@@ -73,7 +73,7 @@ def test_the_summary_shows_goals_and_is_not_written_by_them() -> None:
     assert len(summary(many, "x" * (MAX_PATCH + 1))) < MAX_PATCH
 
 
-def test_files_of_a_runner_are_appended_to(tmp_path: Path) -> None:
+def test_the_runners_files_are_appended_to(tmp_path: Path) -> None:
     outputs, step = tmp_path / "outputs", tmp_path / "summary"
     outputs.write_text("earlier=1\n")
     step.write_text("# Earlier\n")
@@ -93,7 +93,7 @@ def test_files_of_a_runner_are_appended_to(tmp_path: Path) -> None:
 
 def test_a_hard_goal_leaves_time_for_the_others(tmp_path: Path) -> None:
     def limit(asked: float | None, seconds_left: float) -> float | None:
-        nobody: Any = None  # nothing is searched here
+        nobody: Any = None  # no search runs here
         trier = SorryProver(nobody, Settings(time_limit=asked), 100.0, tmp_path, nobody)
         trier._waiting = 4
         trier._deadline = time.monotonic() + seconds_left
@@ -109,7 +109,7 @@ def test_a_hard_goal_leaves_time_for_the_others(tmp_path: Path) -> None:
 
 @pytest.fixture
 def git(tmp_path: Path, git_binary: str) -> Callable[..., str]:
-    """git in the repository `tmp_path / "repo"`."""
+    """Run git in the repository `tmp_path / "repo"`."""
     repo = tmp_path / "repo"
     repo.mkdir()
 
@@ -128,7 +128,7 @@ def git(tmp_path: Path, git_binary: str) -> Callable[..., str]:
     return run
 
 
-def test_lean_files_that_differ_since_the_branch_began(
+def test_lean_files_that_changed_on_the_branch_are_found(
     tmp_path: Path, git: Callable[..., str]
 ) -> None:
     repo, base = tmp_path / "repo", git("rev-parse", "HEAD")
@@ -140,7 +140,7 @@ def test_lean_files_that_differ_since_the_branch_began(
     (repo / "A.lean").write_text("other\n")
     git("commit", "-qam", "main went on")
     git("switch", "-q", "change")
-    (repo / "sub" / "C.lean").unlink()  # not committed, and seen all the same
+    (repo / "sub" / "C.lean").unlink()  # uncommitted files are found too
     before = git("status", "--porcelain")
 
     change = changed_since(repo, "main")
@@ -154,7 +154,7 @@ def test_lean_files_that_differ_since_the_branch_began(
     assert git("worktree", "list").count("\n") == 0
 
 
-def test_wrong_calls_are_one_line(tmp_path: Path, git: Callable[..., str]) -> None:
+def test_a_wrong_call_is_a_one_line_error(tmp_path: Path, git: Callable[..., str]) -> None:
     repo = tmp_path / "repo"
     for base in ("no-such-branch", "--all", "HEAD:A.lean"):
         with pytest.raises(UsageError, match="there is no commit"):
@@ -165,7 +165,7 @@ def test_wrong_calls_are_one_line(tmp_path: Path, git: Callable[..., str]) -> No
         changed_since(repo / "absent", "main")
 
 
-def test_without_a_change_of_a_lean_file_none_is_started(
+def test_lean_does_not_start_without_a_changed_lean_file(
     tmp_path: Path,
     git: Callable[..., str],
     treewright: Callable[..., subprocess.CompletedProcess[str]],

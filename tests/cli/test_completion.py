@@ -40,7 +40,7 @@ def test_commands_and_options_are_completed() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_is_one_that_the_shell_reads(treewright: Program, shell: str) -> None:
+def test_the_completion_script_is_valid_in_the_shell(treewright: Program, shell: str) -> None:
     done = treewright("completion", shell)
     assert done.returncode == 0
     assert "_TREEWRIGHT_COMPLETE" in done.stdout

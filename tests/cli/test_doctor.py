@@ -30,7 +30,7 @@ def of(checks, name: str) -> Check:
     return found
 
 
-def test_a_ready_repository(toy: ToyRepository, treewright) -> None:
+def test_a_ready_repository_passes_every_check(toy: ToyRepository, treewright) -> None:
     done = treewright("doctor", "--json", cwd=toy.path)
     assert done.returncode == 0, done.stdout
     document = json.loads(done.stdout)
@@ -47,7 +47,7 @@ def test_outside_a_repository_only_the_machine_counts(tmp_path: Path, treewright
     assert "not inside one" in done.stdout
 
 
-def test_what_is_required_and_missing_exits_with_1(toy: ToyRepository, treewright) -> None:
+def test_a_missing_requirement_exits_with_1(toy: ToyRepository, treewright) -> None:
     config = toy.path / "treewright.toml"
     config.write_text(config.read_text().replace("[tests]", "[testz]"))
     done = treewright("doctor", cwd=toy.path)
@@ -74,7 +74,7 @@ def test_commands_are_looked_up_tracked_and_protected(toy: ToyRepository) -> Non
     assert (unfilled.status, "sweep.command" in unfilled.detail) == ("failed", True)
 
 
-def test_baseline_that_is_absent_or_damaged(toy: ToyRepository) -> None:
+def test_an_absent_or_damaged_baseline_is_reported(toy: ToyRepository) -> None:
     path = toy.path / "baseline.csv"
     path.write_text(path.read_text().replace("0,ok", "0,crashed"))
     assert of(checkup.checks(toy.path), "baseline_csv").status == "failed"
@@ -105,7 +105,7 @@ def test_idea_sources_and_roles_are_probed(toy: ToyRepository) -> None:
     assert (coder.status, "no-such-agent" in coder.detail) == ("failed", True)
 
 
-def test_agents_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agents_on_the_path_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "aider"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -113,7 +113,7 @@ def test_agents_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert of(checkup.checks(None), "aider").status == "ok"
 
 
-def test_an_extra_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         machine.importlib.metadata,
         "requires",
@@ -142,7 +142,7 @@ def test_a_cache_of_lean_without_its_extra_is_a_line_of_the_report(
     assert "treewright[lean]" in found["micro"]["hint"]
 
 
-def test_every_part_that_is_named_has_checks() -> None:
+def test_every_named_part_has_checks() -> None:
     for name in doctor.PROVIDERS:
         assert callable(importlib.import_module(name).checks)
 
@@ -161,7 +161,9 @@ def test_a_part_that_cannot_be_checked_does_not_hide_the_others(
     assert "strategies" in done.output
 
 
-def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_hard_links_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
@@ -171,12 +173,12 @@ def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_read_only_directory_is_reported(tmp_path: Path) -> None:
     with read_only(tmp_path):
         assert of(machine.checks(tmp_path), "file system").status == "failed"
 
 
-def test_the_extra_all_is_every_other_one() -> None:
+def test_the_extra_all_includes_every_other_extra() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
     extras = project["project"]["optional-dependencies"]
     (whole,) = extras.pop("all")
@@ -186,10 +188,10 @@ def test_the_extra_all_is_every_other_one() -> None:
     assert set(machine.EXTRAS) == set(extras), "doctor says of each what it enables"
 
 
-def test_an_extra_that_is_made_of_others_is_no_line_of_its_own(
+def test_an_extra_made_of_others_has_no_separate_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # As it is written, and as the metadata of a wheel has it.
+    # As the project file spells it, and as the metadata of a wheel does.
     for whole in ("treewright[llm]", "httpx>=1"):
         needs = ["numpy>=1", 'httpx>=1; extra == "llm"', f'{whole}; extra == "all"']
         monkeypatch.setattr("importlib.metadata.requires", lambda _, needs=needs: needs)
@@ -227,7 +229,7 @@ endpoint = { base_url = "http://127.0.0.1:9/v1", model = "m" }
     assert of(checkup.checks(toy.path), "prompt of agents.coder").status == "failed"
 
 
-def test_what_the_sweep_imports_is_imported(toy: ToyRepository) -> None:
+def test_doctor_checks_the_imports_of_the_sweep(toy: ToyRepository) -> None:
     """Also by modules in the same directory and by named files, but not by attempted imports."""
     toy.write("sweep.py", "import json\nimport helper\n\nEVALUATOR = 'judge.py'\n")
     toy.write("helper.py", "import msgspec\n")
@@ -245,7 +247,7 @@ def test_what_the_sweep_imports_is_imported(toy: ToyRepository) -> None:
     assert "install it for" in found.hint
 
 
-def test_a_project_of_code_is_told_nothing_about_the_prover(toy: ToyRepository, treewright) -> None:
+def test_a_code_project_gets_no_checks_of_the_prover(toy: ToyRepository, treewright) -> None:
     said = treewright("doctor", cwd=toy.path).stdout
     assert "lean" not in said.lower().replace(
         "nothing here uses lean: `treewright doctor --all` checks that too.", ""
@@ -259,9 +261,7 @@ def test_a_project_of_code_is_told_nothing_about_the_prover(toy: ToyRepository, 
     }
 
 
-def test_a_lean_project_is_told_nothing_about_the_search_over_commits(
-    tmp_path: Path, treewright
-) -> None:
+def test_a_lean_project_gets_no_checks_of_the_tree_search(tmp_path: Path, treewright) -> None:
     toy = ToyRepository(tmp_path)
     toy.git("init", "-q")
     toy.write("lakefile.toml", 'name = "p"\n')

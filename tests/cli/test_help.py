@@ -67,7 +67,7 @@ def test_every_option_has_a_text_with_its_default_in_one_form(name: str) -> None
 
 
 @pytest.mark.parametrize("name", sorted(LONG_COMMANDS))
-def test_a_command_that_works_for_long_has_verbose(name: str) -> None:
+def test_every_long_running_command_has_verbose(name: str) -> None:
     assert "-v, --verbose" in shown(name)
 
 

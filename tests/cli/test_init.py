@@ -1,4 +1,4 @@
-"""`treewright init` writes a file that loads, and that a search can start from."""
+"""`treewright init` writes a file that loads and that a search can start from."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def tunable_files(config: configuration.Config) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["evaluator.py", "score_model.py", "metrics.py", "run_eval.py"])
-def test_what_judges_is_protected_and_not_mutated(tmp_path: Path, name: str) -> None:
+def test_scoring_files_are_protected_and_not_mutated(tmp_path: Path, name: str) -> None:
     repo = repository(tmp_path / "r", {"model.py": "RATE = 0.1\n", name: "LIMIT = 3\n"})
     config = written(repo)
     assert tunable_files(config) == ["model.py"]
     assert name in config.protected_paths
 
 
-def test_what_judges_inside_a_package_is_protected(tmp_path: Path) -> None:
+def test_scoring_files_inside_a_package_are_protected(tmp_path: Path) -> None:
     files = {"pkg/__init__.py": "", "pkg/model.py": "RATE = 0.1\n", "pkg/metrics.py": "K = 3\n"}
     repo = repository(tmp_path / "r", files)
     config = written(repo)
@@ -126,7 +126,9 @@ def test_metrics_come_from_measured_columns_of_a_results_file(tmp_path: Path) ->
         ({"Makefile": "all:\n\ntest: all\n"}, "make test"),
     ],
 )
-def test_tests_command(tmp_path: Path, files: dict[str, str], command: str) -> None:
+def test_the_test_command_is_recognised(
+    tmp_path: Path, files: dict[str, str], command: str
+) -> None:
     config = written(repository(tmp_path / "r", files))
     assert config.tests is not None
     assert config.tests.command.endswith(command)
@@ -166,7 +168,7 @@ def test_command_refuses_to_overwrite_and_its_file_starts_a_search(
     assert json.loads(run.stdout)["best"]["node_id"] == "n0001"
 
 
-def test_missing_baseline_is_said_in_the_next_steps(tmp_path: Path, treewright) -> None:
+def test_the_next_steps_mention_a_missing_baseline(tmp_path: Path, treewright) -> None:
     repo = repository(tmp_path / "r", {"a.txt": ""})
     done = treewright("init", "--no-sweep-template", cwd=repo)
     assert "--make-baseline" in done.stdout
@@ -177,9 +179,7 @@ def test_missing_baseline_is_said_in_the_next_steps(tmp_path: Path, treewright) 
         assert "FILL_IN" in lines[int(place.split()[-1]) - 1]
 
 
-def test_where_there_is_no_sweep_one_that_cannot_be_fooled_is_written(
-    tmp_path: Path, treewright
-) -> None:
+def test_a_repository_without_a_sweep_gets_a_sealed_one(tmp_path: Path, treewright) -> None:
     repo = repository(tmp_path / "r", {"a.txt": ""})
     done = treewright("init", cwd=repo)
     assert done.returncode == 0, done.stderr
@@ -195,13 +195,13 @@ def test_where_there_is_no_sweep_one_that_cannot_be_fooled_is_written(
     assert sweep.read_text().endswith("# filled in\n"), "it was there"
 
 
-def test_a_sweep_that_finds_the_candidate_runs_from_a_checkout_of_its_own(tmp_path: Path) -> None:
+def test_a_sweep_that_locates_the_candidate_runs_from_the_roots_checkout(tmp_path: Path) -> None:
     script = 'cd "$TREEWRIGHT_CANDIDATE" && ./measure > "$TREEWRIGHT_RESULTS_CSV"\n'
     repo = repository(tmp_path / "r", {"sweep.sh": script})
     assert written(repo).sweep.checkout == "root"
 
 
-def test_outside_a_repository(tmp_path: Path, treewright) -> None:
+def test_init_outside_a_repository_is_an_error(tmp_path: Path, treewright) -> None:
     done = treewright("init", cwd=tmp_path)
     assert done.returncode == 2
     assert "not inside a git repository" in done.stderr

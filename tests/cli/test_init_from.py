@@ -1,4 +1,4 @@
-"""`treewright init` of a task of OpenEvolve: from a directory to a better program."""
+"""`treewright init` from an OpenEvolve task: from a directory to a better program."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def best(toy: ToyRepository) -> float:
     return max(float(row.split(",")[2]) for row in rows)
 
 
-def test_circle_packing_is_promoted_by_its_one_number(tmp_path: Path, treewright) -> None:
+def test_circle_packing_is_promoted_by_its_single_metric(tmp_path: Path, treewright) -> None:
     toy = task(tmp_path / "r", CIRCLES, CIRCLE_EVALUATOR, "examples/circle packing")
     config = started(toy, treewright, "examples/circle packing")
     assert config.editable_blocks == ["examples/circle packing/initial_program.py"]
@@ -155,7 +155,7 @@ def test_circle_packing_is_promoted_by_its_one_number(tmp_path: Path, treewright
     assert "outside_block_changed" not in fates, "nothing outside of the block is proposed"
 
 
-def test_k_modules_are_found_one_after_the_other(tmp_path: Path, treewright) -> None:
+def test_the_modules_of_k_modules_are_found_in_turn(tmp_path: Path, treewright) -> None:
     toy = task(tmp_path / "r", MODULES, MODULE_EVALUATOR)
     started(toy, treewright)
     done = search(toy, treewright, "--ideas-per-node", "8", "--max-depth", "3", "--until-done")
@@ -211,7 +211,7 @@ def test_only_the_block_may_change(
         ),
     ],
 )
-def test_what_is_missing_is_said(
+def test_missing_files_are_named(
     tmp_path: Path, treewright, files: dict[str, str], said: str
 ) -> None:
     toy = ToyRepository(tmp_path)
@@ -265,7 +265,7 @@ def sweep(
         ("import random; return {'combined_score': random.Random(0).randrange(1, 2)}", "0,ok,1"),
     ],
 )
-def test_the_sweep_checks_what_comes_over_the_pipe(tmp_path: Path, body: str, row: str) -> None:
+def test_the_sweep_validates_data_from_the_pipe(tmp_path: Path, body: str, row: str) -> None:
     done = sweep(tmp_path / "r", f"def evaluate(program_path):\n    {body}\n")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "r/out.csv").read_text().splitlines() == [
@@ -276,7 +276,7 @@ def test_the_sweep_checks_what_comes_over_the_pipe(tmp_path: Path, body: str, ro
         assert "the evaluator says: beware" in done.stderr
 
 
-def test_blocks() -> None:
+def test_evolve_blocks_are_recognised() -> None:
     text = "a\n# EVOLVE-BLOCK-START\nb\n# EVOLVE-BLOCK-END\nc\n"
     assert blocks.outside(text) == "a\n# EVOLVE-BLOCK-START\n# EVOLVE-BLOCK-END\nc\n"
     (span,) = blocks.spans(text.encode())
@@ -287,7 +287,7 @@ def test_blocks() -> None:
 
 
 @pytest.mark.parametrize(("ending", "outside"), [("\n", []), ("\r\n", ["a.py"])])
-def test_line_endings_outside_the_block_are_not_the_blocks(
+def test_line_endings_outside_the_block_do_not_affect_the_block(
     toy: ToyRepository, ending: str, outside: list[str]
 ) -> None:
     text = "a\n# EVOLVE-BLOCK-START\nb\n# EVOLVE-BLOCK-END\nc\n"
@@ -322,7 +322,7 @@ def test_the_template_keeps_answers_out_of_reach(tmp_path: Path, treewright) -> 
     assert answering.swept(toy, 2)[1:] == ["0,ok,0", "1,ok,-1"]
 
 
-def test_what_a_sweep_reads_is_protected(tmp_path: Path) -> None:
+def test_files_that_the_sweep_reads_are_protected(tmp_path: Path) -> None:
     toy = ToyRepository(tmp_path / "r")
     toy.path.mkdir()
     toy.git("init", "-q")
@@ -360,7 +360,7 @@ def test_a_plain_init_recognises_a_task(tmp_path: Path, inside: str) -> None:
     assert "OpenEvolve" not in said.output
 
 
-def test_several_tasks_are_listed_and_none_is_taken(tmp_path: Path) -> None:
+def test_several_tasks_are_listed_and_none_is_chosen(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -402,7 +402,9 @@ def evaluate(program_path):
     [(8, "0,ok,1.6"), (6, "0,failed,"), (7, "0,ok,1.4")],
     ids=["root", "worse", "threshold"],
 )
-def test_stages_of_a_cascade_stop_what_is_bad(tmp_path: Path, size: int, row: str) -> None:
+def test_a_cascade_stops_bad_candidates_at_an_early_stage(
+    tmp_path: Path, size: int, row: str
+) -> None:
     root, code = tmp_path / "root", tmp_path / "code"
     settings = "  cascade_thresholds: [0.65, 0.9]\n"
     sweep(root, CASCADE, settings=settings)
@@ -421,13 +423,13 @@ def test_stages_of_a_cascade_stop_what_is_bad(tmp_path: Path, size: int, row: st
         assert "evaluate_stage1 gave 0.6: below its threshold 0.65" in done.stderr
 
 
-def test_a_root_below_a_threshold_is_the_measure_of_others(tmp_path: Path) -> None:
+def test_a_root_below_a_threshold_sets_the_threshold(tmp_path: Path) -> None:
     settings = "  cascade_thresholds: [1.3]\n"
     done = sweep(tmp_path / "r", CASCADE, settings=settings)
     assert (tmp_path / "r/out.csv").read_text().splitlines()[1] == "0,ok,1.6", done.stderr
 
 
-def test_without_a_cascade_evaluate_alone_is_called(tmp_path: Path) -> None:
+def test_without_a_cascade_only_evaluate_is_called(tmp_path: Path) -> None:
     whole = CASCADE.replace('raise SystemExit("a cascade does not call it")', "return {'s': 2.5}")
     sweep(tmp_path / "r", whole, settings="  cascade_evaluation: false\n")
     assert (tmp_path / "r/out.csv").read_text().splitlines()[1] == "0,ok,2.5"
@@ -478,7 +480,9 @@ def test_settings_are_carried_over(tmp_path: Path, treewright) -> None:
 
 
 @pytest.mark.parametrize("name", ["initial_program.r", "initial_program.rs"])
-def test_a_program_in_another_language_asks_a_model(tmp_path: Path, treewright, name: str) -> None:
+def test_a_program_in_another_language_uses_model_ideas(
+    tmp_path: Path, treewright, name: str
+) -> None:
     toy = task(tmp_path / "r", CIRCLES, CIRCLE_EVALUATOR)
     toy.git("mv", "initial_program.py", name)
     config = started(toy, treewright)
@@ -498,7 +502,7 @@ def test_an_unreadable_setting_is_named(tmp_path: Path, treewright) -> None:
     assert "config.yaml cannot be read at line 2: 'what is this'" in done.stderr
 
 
-def test_the_configuration_says_what_it_cannot_prevent_and_offers_limits(tmp_path: Path) -> None:
+def test_the_configuration_states_its_limits_and_offers_isolation(tmp_path: Path) -> None:
     (tmp_path / "initial_program.py").write_text(CIRCLES)
     (tmp_path / "evaluator.py").write_text(CIRCLE_EVALUATOR)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)

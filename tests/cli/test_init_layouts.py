@@ -143,7 +143,7 @@ def replace_ideas(toy: ToyRepository, path: str, *edits: tuple[str, str]) -> Non
 
 
 @pytest.mark.parametrize("inside", ["", "tasks/wide/"])
-def test_shinka(make, treewright, inside: str) -> None:
+def test_a_shinka_repository_is_recognised(make, treewright, inside: str) -> None:
     toy = make(
         {
             f"{inside}initial.py": SHINKA_PROGRAM,
@@ -167,7 +167,7 @@ def test_shinka(make, treewright, inside: str) -> None:
     assert "constraint_violated" in second.decision.gate.reasons
 
 
-def test_autoresearch(make, treewright) -> None:
+def test_an_autoresearch_repository_is_recognised(make, treewright) -> None:
     toy = make({"prepare.py": PREPARE, "train.py": TRAIN, "program.md": PROGRAM})
     config = started(toy, treewright)
     assert {"prepare.py", "program.md"} <= set(config.protected_paths)
@@ -188,7 +188,7 @@ def test_a_training_run_that_extends_its_own_clock_is_rejected(make, treewright)
     config = started(toy, treewright)
     text = (toy.path / "treewright.toml").read_text()
     assert config.primary.repeats == 3
-    # One sweep is enough here; and a busy machine needs more time than the layout's own.
+    # One sweep is enough here, and a busy machine needs more time than the layout allows.
     text = text.replace("repeats = 3", "deterministic = true").replace("max = 2.5", "max = 12")
     toy.write("treewright.toml", text)
     longer = ("RATE = 0.5", "RATE = 0.7\nTIME_BUDGET = 14.0")
@@ -201,7 +201,7 @@ def test_a_training_run_that_extends_its_own_clock_is_rejected(make, treewright)
     assert "constraint_violated" in second.decision.gate.reasons
 
 
-def test_evo(make, treewright) -> None:
+def test_an_evo_repository_is_recognised(make, treewright) -> None:
     python = shlex.quote(sys.executable)
     settings = {
         "target": "agent/agent.py",
@@ -233,7 +233,7 @@ def test_evo(make, treewright) -> None:
     assert best == 0.8
 
 
-def test_a_command_that_prints_a_number(make, treewright) -> None:
+def test_a_command_that_prints_a_number_becomes_the_sweep(make, treewright) -> None:
     toy = make(
         {
             "model.py": "DEPTH = 4\nTIME_BUDGET_SECONDS = 40\n",
@@ -277,7 +277,7 @@ def test_a_command_that_prints_a_number(make, treewright) -> None:
         (["--from", "evo", "."], "no .evo/config.json with `target` and `benchmark`"),
     ],
 )
-def test_what_does_not_fit_is_said(make, treewright, flags: list[str], said: str) -> None:
+def test_unsupported_settings_are_reported(make, treewright, flags: list[str], said: str) -> None:
     toy = make({"a.txt": ""})
     done = treewright("init", *flags, cwd=toy.path)
     assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
@@ -301,7 +301,7 @@ def test_a_script_that_writes_no_results_is_not_the_sweep(make, treewright) -> N
         {"sweep.sh": "python3 harness.py\n"},
     ],
 )
-def test_results_may_be_written_by_what_the_sweep_uses(
+def test_a_module_of_the_sweep_may_write_the_results(
     make, treewright, files: dict[str, str]
 ) -> None:
     harness = 'def sweep():\n    print("config_id,status,loss")\n'
@@ -310,7 +310,7 @@ def test_results_may_be_written_by_what_the_sweep_uses(
     assert started(toy, treewright).sweep.command.endswith(script)
 
 
-def test_a_time_budget_is_pointed_out_where_the_sweep_is_ones_own(make, treewright) -> None:
+def test_init_mentions_a_time_budget_of_the_users_sweep(make, treewright) -> None:
     toy = make({"train.py": "MAX_MINUTES = 2\n", "sweep.sh": 'echo > "$TREEWRIGHT_RESULTS_CSV"\n'})
     started(toy, treewright)
     text = (toy.path / "treewright.toml").read_text()
@@ -318,7 +318,7 @@ def test_a_time_budget_is_pointed_out_where_the_sweep_is_ones_own(make, treewrig
     assert "# max = 174" in text
 
 
-def test_yaml() -> None:
+def test_yaml_settings_are_read() -> None:
     text = """\
 # a comment
 a: 1            # one

@@ -1,4 +1,4 @@
-"""`nan` and `inf` are no numbers to any flag of any command."""
+"""Every numeric flag of every command refuses `nan` and `inf`."""
 
 from __future__ import annotations
 
@@ -37,21 +37,23 @@ NUMBERS = [
 ]
 
 
-def test_there_are_some() -> None:
+def test_some_flags_are_numeric() -> None:
     assert (("lean", "check"), "--timeout") in NUMBERS
     assert (("tree",), "--eval-timeout-seconds") in NUMBERS
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e999"])
 @pytest.mark.parametrize(("path", "flag"), NUMBERS, ids=lambda part: "".join(part))
-def test_what_is_no_number_is_refused(path: tuple[str, ...], flag: str, value: str) -> None:
+def test_nan_and_infinity_are_refused_by_every_flag(
+    path: tuple[str, ...], flag: str, value: str
+) -> None:
     command = found(path)
     option = next(each for each in command.params if flag in each.opts)
     with pytest.raises(click.BadParameter, match=r"number|range"):
         option.type_cast_value(click.Context(command), value)
 
 
-def test_it_is_one_line() -> None:
+def test_the_refusal_of_nan_is_one_line() -> None:
     done = CliRunner().invoke(cli, ["prove", "--statement", "True", "--noise", "nan"])
     assert done.exit_code == 2
     assert "nan is not a number" in done.output

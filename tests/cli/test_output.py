@@ -25,7 +25,7 @@ STEERING = re.compile(
 )
 
 
-def test_what_steers_a_terminal_is_shown() -> None:
+def test_control_sequences_are_shown_as_text() -> None:
     assert visible("a\x1b[2Jb\r") == "a\\u001b[2Jb\\u000d"
     assert not STEERING.search(visible(HOSTILE))
     plain = "∀ x : ℕ, x ≤ x\n\tdone «é» 👩\u200d🔬"
@@ -39,13 +39,13 @@ def test_json_stays_the_same_json() -> None:
         assert json.loads(visible(text)) == [HOSTILE]
 
 
-def test_streams_keep_their_line_ends() -> None:
+def test_streams_keep_their_line_endings() -> None:
     target = io.StringIO()
     Visible(target).write("a\rb\x1b,c\r\n")
     assert target.getvalue() == "a\\u000db\\u001b,c\r\n"
 
 
-def test_commands_print_nothing_raw(
+def test_commands_print_no_raw_text(
     treewright: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
     """The row is written directly, without the checks of a request."""
@@ -63,7 +63,7 @@ def test_commands_print_nothing_raw(
 
 
 @pytest.mark.parametrize("stderr", ["2>&-", "2> /dev/full"])
-def test_nothing_ends_because_nobody_can_read_stderr(stderr: str) -> None:
+def test_a_closed_stderr_ends_no_command(stderr: str) -> None:
     script = (
         "import sys; from treewright.cli import output; "
         "from treewright.kernel.procs.stderr import ignore_write_errors; ignore_write_errors(); "
@@ -90,8 +90,8 @@ print("in order")
 """
 
 
-def test_a_signal_inside_of_a_message_is_no_error() -> None:
-    """Its handler says so on the same stream: `reentrant call inside <_io.BufferedWriter>`."""
+def test_a_signal_during_a_message_is_not_an_error() -> None:
+    """The handler writes to the same stream: `reentrant call inside <_io.BufferedWriter>`."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, b"in order\n"), done.stderr[-1000:]
     lines = done.stderr.splitlines()
@@ -110,8 +110,8 @@ output.echo("for programs")
 """
 
 
-def test_what_a_stream_has_no_room_for_is_left_out() -> None:
-    """A terminal that another program has set not to wait."""
+def test_text_beyond_the_capacity_of_a_stream_is_dropped() -> None:
+    """Another program has set the terminal to non-blocking."""
     ours, theirs = os.pipe()
     try:
         done = subprocess.run(
@@ -123,7 +123,7 @@ def test_what_a_stream_has_no_room_for_is_left_out() -> None:
     assert (done.returncode, done.stdout) == (0, b"for programs\n")
 
 
-def test_no_command_prints_past_the_one_function() -> None:
+def test_every_command_prints_through_one_function() -> None:
     """Only text with our own styles uses `click.echo`."""
     cli = Path(__file__).parents[2] / "src" / "treewright" / "cli"
     users = {path.name for path in cli.glob("*.py") if "click.echo(" in path.read_text()}

@@ -1,4 +1,4 @@
-"""`prove` and `replay`: calls that are wrong say so in one line, before Lean is needed."""
+"""`prove` and `replay`: a wrong call is a one-line error before Lean starts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from treewright.search.andor import policies
         (["--statement", "True", "--simulations", "0"], "Invalid value for '--simulations'"),
     ],
 )
-def test_a_wrong_call_is_one_line_and_exit_code_2(
+def test_a_wrong_prove_call_is_one_line_with_exit_code_2(
     treewright, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     result = treewright("prove", *arguments, cwd=tmp_path)
@@ -78,10 +78,10 @@ def test_replay_needs_a_run(treewright, tmp_path: Path) -> None:
     assert "there is no proof run 'none'" in result.stderr
 
 
-def test_replay_and_resume_keep_the_lean_of_the_run(
+def test_replay_and_resume_use_the_lean_of_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The toolchain is a script that says a version; it is not started."""
+    """The toolchain is a script that prints a version; it is not started."""
     lean = tmp_path / "own" / "bin" / "lean"
     lean.parent.mkdir(parents=True)
     lean.write_text("#!/bin/sh\necho 'Lean (version 4.20.0, Release)'\n")
@@ -123,7 +123,7 @@ def test_flags_become_settings() -> None:
     assert settings.cells.block_fraction == 0.5
 
 
-def test_the_policy_is_that_of_both_modes_and_cells_are_of_one() -> None:
+def test_both_modes_accept_a_policy_and_only_one_accepts_cells() -> None:
     chosen = {"exploration": 1.0, "discount": 0.9, "widen_base": 2.0, "axioms": "propext, Magic"}
     for mode in ("centralized", "distributed"):
         settings = parse_settings({"mode": mode, "backup": "min", **chosen})
@@ -136,7 +136,7 @@ def test_the_policy_is_that_of_both_modes_and_cells_are_of_one() -> None:
         parse_settings({"reroute_max": 1})
 
 
-def test_a_policy_and_its_settings_are_of_the_run() -> None:
+def test_a_resumed_run_keeps_its_policy_and_settings() -> None:
     settings = parse_settings({"policy": "beam", "policy_options": ("width=3",), "discount": 0.9})
     assert settings.policy == policies.Beam(width=3, discount=0.9)
     assert parse_settings({}).policy == policies.Mcts()
@@ -154,6 +154,6 @@ def test_a_policy_and_its_settings_are_of_the_run() -> None:
         ({"policy_options": ("first_play=1e999",)}, "first_play|policy mcts"),
     ],
 )
-def test_a_wrong_policy_is_one_line(flags: dict[str, Any], message: str) -> None:
+def test_a_wrong_policy_is_a_one_line_error(flags: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_settings(flags)

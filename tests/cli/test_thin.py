@@ -25,7 +25,7 @@ BEGUN_ONCE = {"HostSession", "Replayer", "Proving"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
-def test_a_command_neither_loops_until_done_nor_writes(path: Path) -> None:
+def test_a_command_neither_owns_a_loop_nor_writes_files(path: Path) -> None:
     tree = ast.parse(path.read_text("utf-8"))
     loops = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.While)]
     assert not loops, "step until finished belongs to the engine"

@@ -1,4 +1,4 @@
-"""Every wrong call: one line on stderr, nothing on stdout, the documented exit code."""
+"""Every wrong call: one line on stderr, an empty stdout, the documented exit code."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def refused(toy: ToyRepository | Path, *flags: str) -> str:
         (("--sweep-config-limit", "99"), "2: "),
     ],
 )
-def test_calls_that_are_refused(toy: ToyRepository, flags, words: str) -> None:
+def test_an_invalid_call_is_refused(toy: ToyRepository, flags, words: str) -> None:
     assert refused(toy, *flags).startswith(words)
     runs = toy.path / ".treewright" / "tree_runs"
     assert not list(runs.glob("*/manifest.json"))
@@ -77,18 +77,18 @@ def test_calls_that_are_refused(toy: ToyRepository, flags, words: str) -> None:
     ],
     ids=lambda value: value[0],
 )  # fmt: skip
-def test_reading_modes_refuse_flags_that_mean_nothing_there(toy, mode: str, flag) -> None:
+def test_reading_modes_refuse_flags_without_effect(toy, mode: str, flag) -> None:
     said = refused(toy, mode, "--tree-run-id", "run", *flag)
     assert said.startswith(f"2: {flag[0].replace('--no-stop', '--stop')} means nothing with")
 
 
-def test_not_a_repository(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_repository_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path).startswith(f"2: {tmp_path} is not inside a git repository")
     assert refused(tmp_path / "none").startswith("2: ")
 
 
-def test_somebody_elses_repository_is_not_called_none(toy: ToyRepository, monkeypatch) -> None:
-    """Git does not open it, as in a container where the checkout is mounted."""
+def test_a_repository_of_another_user_is_named_as_such(toy: ToyRepository, monkeypatch) -> None:
+    """Git refuses to open it, as in a container with a mounted checkout."""
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     said = refused(toy)
     assert said.startswith(f"2: {toy.path} belongs to another user, and git does not open it")
@@ -98,7 +98,7 @@ def test_somebody_elses_repository_is_not_called_none(toy: ToyRepository, monkey
     assert inside.startswith(f"2: git finds no working tree at {toy.path / '.git'}: this operation")
 
 
-def test_a_repository_without_commit(tmp_path: Path) -> None:
+def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     toy = ToyRepository(tmp_path)
     assert refused(toy).startswith(f"2: no configuration at {tmp_path / 'treewright.toml'}")
@@ -126,7 +126,7 @@ def test_a_detached_head_is_fine_if_clean(toy: ToyRepository) -> None:
     assert "Root working tree must be clean" in refused(toy, *DRY)
 
 
-def test_a_missing_baseline_says_how_to_make_one(toy: ToyRepository) -> None:
+def test_the_error_for_a_missing_baseline_names_make_baseline(toy: ToyRepository) -> None:
     toy.git("rm", "-q", "baseline.csv")
     toy.commit("no baseline")
     assert "--make-baseline" in refused(toy, "--sweep-config-limit", "6")
@@ -148,7 +148,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-def test_on_resume_another_shape_is_refused_and_both_values_are_named(toy: ToyRepository) -> None:
+def test_resuming_with_another_shape_is_refused_with_both_values(toy: ToyRepository) -> None:
     invoke(toy, *DRY, "--tree-run-id", "run")
     manifest = toy.run_dir("run") / "manifest.json"
     before = manifest.read_bytes()
@@ -168,9 +168,7 @@ def invoke(toy: ToyRepository, *flags: str) -> dict:
     return json.loads(result.stdout)
 
 
-def test_what_is_for_programs_is_on_stdout_and_what_is_for_people_on_stderr(
-    toy: ToyRepository, treewright
-) -> None:
+def test_json_goes_to_stdout_and_messages_to_stderr(toy: ToyRepository, treewright) -> None:
     done = treewright("tree", "--repo", str(toy.path), *DRY, "--until-done")
     assert done.returncode == 0
     assert done.stdout.count("\n") == 1
@@ -200,7 +198,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     loaded = set(done.stderr.split())
     heavy = {"numpy", "rich", "msgspec", "httpx", "dask", "distributed", "asyncio", "tomllib"}
     if "tree" in arguments:
-        heavy.remove("msgspec")  # the policies say themselves what they are
+        heavy.remove("msgspec")  # each policy describes itself
     assert not loaded & heavy
     assert "treewright" in loaded
     assert done.stdout
@@ -222,14 +220,16 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
         (("lean", "check"), "Missing argument 'FILES...'; see `treewright lean check --help`"),
     ],
 )
-def test_a_wrong_call_is_one_line(treewright, arguments: tuple[str, ...], words: str) -> None:
+def test_a_wrong_call_of_any_command_is_one_line(
+    treewright, arguments: tuple[str, ...], words: str
+) -> None:
     done = treewright(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"treewright: {words}")
     assert done.stderr.count("\n") == 1
 
 
-def test_no_command_at_all_is_answered_with_the_help(treewright) -> None:
+def test_a_call_without_a_command_shows_the_help(treewright) -> None:
     done = treewright()
     assert done.returncode == 2
     assert "Commands:" in done.stderr

@@ -33,12 +33,12 @@ def test_help_names_every_policy_and_its_settings() -> None:
             assert all(setting in said for setting in kind.__struct_fields__)
 
 
-def test_a_policy_that_there_is_not_is_said_before_what_it_would_need(toy: ToyRepository) -> None:
+def test_an_unknown_policy_is_reported_before_its_requirements(toy: ToyRepository) -> None:
     done = tree(toy, "foo", "--dry-run", "--policy", "foo")
     assert str(done.exception).startswith("there is no policy 'foo'; there are beam, ")
 
 
-def test_one_invocation_runs_to_the_end_and_says_which_policy(toy: ToyRepository) -> None:
+def test_one_invocation_runs_to_the_end_and_names_its_policy(toy: ToyRepository) -> None:
     done = tree(toy, "a", *STEADY, "--policy", "mcts", "--policy-option", "selection=puct",
                 "--policy-option", "exploration=0.25", "--lookahead", "3")  # fmt: skip
     assert done.exit_code == 0, done.stderr
@@ -59,7 +59,7 @@ def test_one_invocation_runs_to_the_end_and_says_which_policy(toy: ToyRepository
         assert f"{flag} is" in str(refused.exception), refused.exception
 
 
-def test_beam_runs_are_written_as_before(toy: ToyRepository) -> None:
+def test_beam_runs_keep_their_file_format(toy: ToyRepository) -> None:
     done = tree(toy, "beam", *SMALL, "--policy", "beam", "--until-done")
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["policy"] == "beam"
@@ -98,7 +98,7 @@ def test_beam_runs_are_written_as_before(toy: ToyRepository) -> None:
         (("--policy", "mcts", *STEADY, "--policy-option", "exploration=-1"), "exploration"),
     ],
 )
-def test_flags_that_mean_nothing_are_errors(
+def test_flags_without_effect_on_the_policy_are_errors(
     toy: ToyRepository, flags: tuple[str, ...], said: str
 ) -> None:
     done = tree(toy, "refused", *flags)

@@ -1,8 +1,7 @@
-"""Proof runs of any size: the real engine in the synthetic world, with words as Lean has them.
+"""Proof runs of any size: the real engine in the synthetic world, with goals as Lean prints them.
 
-The goals of that world are numbers and its tactics too. What a page shows is text, so each
-number gets a statement and each tactic a name and a time, the same for everybody.
-"""
+Goals and tactics of that world are numbers. The page shows text, so each number gets a fixed
+statement, and each tactic a fixed name and time."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ STATEMENTS = (
 
 
 class Late(World):
-    """No goal can be closed until the test allows it."""
+    """A world in which no goal can be closed until the test allows it."""
 
     closes = False
 
@@ -86,7 +85,7 @@ def grown(
 
 
 def worded(node: dict[str, Any]) -> dict[str, Any]:
-    """A node of the synthetic world with a goal that people can read."""
+    """Return a node of the synthetic world with a readable goal."""
     number = int(node["goals"][0]["target"])
     statement = STATEMENTS[number % len(STATEMENTS)].format(number)
     given = [("xs ys", "List Nat"), ("h", f"a ≤ {number}")][: 1 + number % 2]

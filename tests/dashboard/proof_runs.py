@@ -37,7 +37,7 @@ class ProofRun:
             file.write(json.dumps(line) + "\n")
 
     def end(self, proved: int, total: int, *, complete: bool = True) -> None:
-        """`result.json`, as the prover writes it when it stops."""
+        """Write `result.json`, as the prover does when it stops."""
         result = RunResult(
             run_id=self.path.name, directory=str(self.path), mode="distributed", proved=proved,
             total=total, complete=complete, file=None, goals=(),
@@ -61,7 +61,7 @@ def view(target: str, *hypotheses: tuple[str, str]) -> dict[str, Any]:
 
 
 def solved(project: Path, run_id: str = "proof") -> ProofRun:
-    """A search that split the goal in two, closed both, and was told to go elsewhere once."""
+    """Write a search that split the goal in two, closed both parts, and followed one detour."""
     run = ProofRun(project, run_id)
     given = ("h", "p ∧ q")
     run.iterate(

@@ -33,7 +33,7 @@ class Server:
 
 @contextlib.contextmanager
 def served(*arguments: str | Path, port: int = 0) -> Iterator[Server]:
-    """`arguments` are those of the command; ended by SIGKILL, as it may be at any time."""
+    """Start the command with these arguments, and end it by SIGKILL."""
     with program.start(
         ["dashboard", "--port", str(port), *map(str, arguments)],
         stdout=subprocess.PIPE,

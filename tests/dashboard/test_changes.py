@@ -18,7 +18,7 @@ LIMIT = 60.0
 
 
 def read_event(lines) -> tuple[str, dict]:
-    """The next event; the server's signs of life in between do not make us wait for ever."""
+    """Return the next event and skip the server's keep-alive messages."""
     name, silent = "", 0
     for line in lines:
         silent += line.startswith(":")
@@ -30,7 +30,7 @@ def read_event(lines) -> tuple[str, dict]:
     raise AssertionError("the stream ended")
 
 
-def test_a_change_is_told_over_the_wire(tmp_path: Path) -> None:
+def test_a_change_is_sent_to_the_page(tmp_path: Path) -> None:
     first = proof_runs.ProofRun(tmp_path, "first")
     with served("--runs", tmp_path) as running:
         address = f"{running.base}/api/changes"
@@ -49,7 +49,7 @@ async def next_event(stream) -> bytes:
     return await asyncio.wait_for(anext(stream), LIMIT)
 
 
-def test_a_listener_hears_of_its_run_only_and_the_watcher_ends(tmp_path: Path) -> None:
+def test_a_listener_receives_only_changes_of_its_run(tmp_path: Path) -> None:
     one, two = proof_runs.ProofRun(tmp_path, "one"), proof_runs.ProofRun(tmp_path, "two")
 
     async def listen() -> None:
@@ -76,7 +76,7 @@ def test_a_listener_hears_of_its_run_only_and_the_watcher_ends(tmp_path: Path) -
     asyncio.run(listen())
 
 
-def test_a_slow_listener_holds_one_entry_a_run() -> None:
+def test_a_slow_listener_holds_one_entry_per_run() -> None:
     async def fill() -> Listener:
         listener = Listener(None)
         for number in range(10_000):
@@ -101,7 +101,7 @@ def test_too_many_listeners_are_sent_to_polling(tmp_path: Path) -> None:
     asyncio.run(crowd())
 
 
-def test_a_look_sees_growth_and_owners(tmp_path: Path) -> None:
+def test_a_poll_detects_growth_and_owner_changes(tmp_path: Path) -> None:
     run = tmp_path / ".treewright" / "tree_runs" / "a"
     samples.large(run, 10, each=10)
     roots = Roots([tmp_path])

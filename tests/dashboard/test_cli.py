@@ -1,4 +1,4 @@
-"""`treewright dashboard` and `treewright export` as people call them."""
+"""`treewright dashboard` and `treewright export` as users call them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def tree_of(path: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def test_it_leaves_no_trace_and_holds_no_lock(searched: ToyRepository, run_dir: Path) -> None:
+def test_the_dashboard_writes_no_file_and_holds_no_lock(
+    searched: ToyRepository, run_dir: Path
+) -> None:
     before, epoch = tree_of(run_dir), latest_epoch(run_dir / "lease")
     for _ in range(2):
         with served("--runs", searched.path) as running:
@@ -38,14 +40,14 @@ def test_it_leaves_no_trace_and_holds_no_lock(searched: ToyRepository, run_dir: 
     assert latest_epoch(run_dir / "lease") == epoch
 
 
-def test_interrupts_end_it_in_order(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_dashboard_in_order(tmp_path: Path) -> None:
     with served("--runs", tmp_path) as running:
         assert running.get("/api/health").status_code == 200
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(60) in (0, 130, -signal.SIGINT)
 
 
-def test_a_port_in_use_is_one_line(treewright, tmp_path: Path) -> None:
+def test_a_port_in_use_is_a_one_line_error(treewright, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -66,14 +68,14 @@ def test_a_port_in_use_is_one_line(treewright, tmp_path: Path) -> None:
         (["--port", "99999"], "99999 is not in the range"),
     ],
 )
-def test_wrong_calls(treewright, arguments: list[str], said: str) -> None:
+def test_a_wrong_dashboard_call_is_an_error(treewright, arguments: list[str], said: str) -> None:
     done = treewright("dashboard", *arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+def test_the_error_without_the_extra_names_the_package(tmp_path: Path) -> None:
     (tmp_path / "uvicorn.py").write_text("raise ModuleNotFoundError('no uvicorn')\n")
     done = subprocess.run(
         [sys.executable, "-m", "treewright", "dashboard"],
@@ -107,7 +109,7 @@ def test_export_by_id_and_by_directory(treewright, searched: ToyRepository, run_
         (["nothing", "no/where/x.html"], "make it first"),
     ],
 )
-def test_exports_that_cannot_be(treewright, arguments: list[str], said: str) -> None:
+def test_an_impossible_export_is_an_error(treewright, arguments: list[str], said: str) -> None:
     done = treewright("export", *arguments)
     assert done.returncode == 2
     assert said in done.stderr

@@ -35,7 +35,7 @@ def found(project: Path, *names: str, kind: str = "tree") -> list[RunRef]:
     return [run for run in runs if run is not None]
 
 
-def test_runs_side_by_side(project: Path) -> None:
+def test_the_comparison_shows_runs_in_columns(project: Path) -> None:
     runs = found(project, "run", "again", "killed")
     document = compare_view.describe(runs)
     assert document["problem"] == ""
@@ -55,7 +55,7 @@ def test_runs_side_by_side(project: Path) -> None:
     assert "tried" not in whole
 
 
-def test_what_cannot_be_compared_says_why(project: Path) -> None:
+def test_runs_that_cannot_be_compared_have_a_reason(project: Path) -> None:
     (run,) = found(project, "run")
     assert "at least two" in compare_view.describe([run])["problem"]
     assert "given twice" in compare_view.describe([run, run])["problem"]
@@ -68,7 +68,7 @@ def test_what_cannot_be_compared_says_why(project: Path) -> None:
     assert compare_view.describe(found(project, "run", "again"))["problem"]
 
 
-def test_nothing_outside_of_a_run_is_read(project: Path, tmp_path: Path) -> None:
+def test_no_file_outside_a_run_is_read(project: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     again = layout.runs_directory(project) / "again"
@@ -79,7 +79,7 @@ def test_nothing_outside_of_a_run_is_read(project: Path, tmp_path: Path) -> None
     assert "leads out of the run's directory" in document["problem"]
 
 
-def test_titles_do_not_come_from_elsewhere(project: Path, tmp_path: Path) -> None:
+def test_titles_are_read_only_from_inside_the_run(project: Path, tmp_path: Path) -> None:
     ideas = layout.runs_directory(project) / "again" / layout.IDEAS
     shutil.rmtree(ideas)
     secret = tmp_path / "secret"
@@ -93,7 +93,7 @@ def test_titles_do_not_come_from_elsewhere(project: Path, tmp_path: Path) -> Non
     assert "a secret" not in text
 
 
-def test_addresses(server: Server) -> None:
+def test_invalid_addresses_of_comparisons_are_refused(server: Server) -> None:
     assert server.get("/compare").status_code == 200
     one = "run=tree/0/run"
     assert "given twice" in server.get(f"/api/compare?{one}&{one}").json()["problem"]

@@ -26,7 +26,7 @@ def make_run(path: Path) -> Path:
     return path
 
 
-def test_a_run_that_links_out_of_its_root_is_no_run(tmp_path: Path) -> None:
+def test_a_run_that_links_outside_its_root_is_not_listed(tmp_path: Path) -> None:
     elsewhere = make_run(tmp_path / "elsewhere" / "secret")
     project = tmp_path / "project"
     inside = make_run(project / ".treewright" / "tree_runs" / "inside")
@@ -37,7 +37,7 @@ def test_a_run_that_links_out_of_its_root_is_no_run(tmp_path: Path) -> None:
     assert roots.find("tree", 0, "outside") is None
 
 
-def test_a_state_directory_that_links_out_of_its_root_is_not_read(tmp_path: Path) -> None:
+def test_a_state_directory_that_links_outside_its_root_is_not_read(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     make_run(elsewhere / "tree_runs" / "secret")
     (elsewhere / "ledger.db").touch()
@@ -50,10 +50,10 @@ def test_a_state_directory_that_links_out_of_its_root_is_not_read(tmp_path: Path
     assert {run.kind for run in Roots([elsewhere]).scan()} == {"tree", "bank"}, "given, it is read"
 
 
-def test_what_may_not_be_looked_at_hides_nothing_else(
+def test_an_unreadable_directory_does_not_hide_other_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused by hand: tests may run as root, whom no file system refuses."""
+    """The refusal is simulated: the tests may run as root, which no file system refuses."""
     runs = tmp_path / ".treewright" / "tree_runs"
     make_run(runs / "closed")
     make_run(runs / "open")
@@ -69,10 +69,8 @@ def test_what_may_not_be_looked_at_hides_nothing_else(
     assert [run.run_id for run in Roots([tmp_path]).scan()] == ["open"]
 
 
-def test_a_history_that_may_not_be_read_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Refused by hand, as above."""
+def test_an_unreadable_journal_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal is simulated, as above."""
     make_run(tmp_path / ".treewright" / "tree_runs" / "a")
     proof_runs.ProofRun(tmp_path, "b")
 
@@ -86,7 +84,7 @@ def test_a_history_that_may_not_be_read_is_said(
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/../../b", "a\0b", "", "x" * 200, "%2e%2e"])
-def test_names_that_are_no_run_ids_find_nothing(tmp_path: Path, name: str) -> None:
+def test_names_that_are_not_run_ids_match_no_run(tmp_path: Path, name: str) -> None:
     make_run(tmp_path / ".treewright" / "tree_runs" / "b")
     roots = Roots([tmp_path])
     for kind in ("tree", "proof", "bank", "../tree"):
@@ -95,7 +93,7 @@ def test_names_that_are_no_run_ids_find_nothing(tmp_path: Path, name: str) -> No
     assert roots.find("tree", -1, "b") is None
 
 
-def test_what_can_be_given_as_a_root(tmp_path: Path) -> None:
+def test_directories_and_projects_are_valid_roots(tmp_path: Path) -> None:
     run = make_run(tmp_path / "p" / ".treewright" / "tree_runs" / "one")
     for given in (tmp_path / "p", run.parent.parent, run.parent, run):
         (found,) = Roots([given]).scan()
@@ -135,7 +133,7 @@ def test_files_of_a_run_stay_inside_it(tmp_path: Path) -> None:
         "//etc/passwd",
     ],
 )
-def test_addresses_reach_nothing_else(server: Server, path: str) -> None:
+def test_addresses_reach_no_other_files(server: Server, path: str) -> None:
     assert server.get(path).status_code in (404, 400)
 
 
@@ -149,16 +147,16 @@ def test_addresses_reach_nothing_else(server: Server, path: str) -> None:
         (f"/api/tree/0/run/log/e000001/sweep.log?offset={ENDLESS}", 200),
     ],
 )
-def test_numbers_without_end_are_no_error(server: Server, path: str, status: int) -> None:
+def test_very_long_numbers_cause_no_server_error(server: Server, path: str, status: int) -> None:
     server.get("/api/runs")  # the first reading of a run is generation 1
     assert server.get(path).status_code == status
 
 
-def test_a_key_with_a_number_without_end_finds_nothing(tmp_path: Path) -> None:
+def test_a_key_with_a_very_long_number_matches_no_run(tmp_path: Path) -> None:
     assert Roots([tmp_path]).find_key(f"tree/{ENDLESS}/run") is None
 
 
-def test_records_that_point_outside_show_nothing(tmp_path: Path) -> None:
+def test_records_that_point_outside_show_no_content(tmp_path: Path) -> None:
     """A forged manifest names files of the machine as idea, results and log directory."""
     from treewright.dashboard import tree_detail
 
@@ -177,7 +175,7 @@ def test_records_that_point_outside_show_nothing(tmp_path: Path) -> None:
     assert tree_detail.read_log(run.run_dir, manifest, "e000001", "secret.md", 0) is None
 
 
-def test_a_diff_fetches_nothing_by_a_command_of_the_repository(toy: ToyRepository) -> None:
+def test_a_diff_does_not_run_fetch_commands_of_the_repository(toy: ToyRepository) -> None:
     """In a partial clone, git would fetch missing objects with a configured program."""
     before = toy.git("rev-parse", "HEAD").strip()
     toy.write("params.txt", "A 2.0\n")

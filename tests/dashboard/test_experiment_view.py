@@ -49,7 +49,7 @@ def test_an_experiment_is_one_run_with_proof_runs_in_it(project: Path) -> None:
     assert alone.find_cell(0, "damage", cell["id"]) is not None
 
 
-def test_what_the_page_shows(project: Path) -> None:
+def test_the_page_shows_the_grid_and_measures(project: Path) -> None:
     answer = ExperimentLibrary().overview(found(project, "damage"))
     assert answer["run"]["liveness"].state == "stopped"
     assert answer["run"]["progress"]["done"] == answer["run"]["progress"]["of"] == 36
@@ -68,7 +68,7 @@ def test_what_the_page_shows(project: Path) -> None:
     assert len(answer["curves"][0]["found"].levels) == 3
 
 
-def test_one_that_is_not_over(project: Path) -> None:
+def test_an_unfinished_experiment_is_shown(project: Path) -> None:
     answer = ExperimentLibrary().overview(found(project, "begun"))
     states = [cell["state"] for cell in answer["cells"]]
     assert answer["run"]["progress"]["done"] == 5
@@ -102,7 +102,7 @@ def test_a_finished_run_is_a_change(tmp_path: Path) -> None:
         export.write(export.find(str(directory), tmp_path), tmp_path / "x.html")
 
 
-def test_one_damaged_result_hides_no_other(tmp_path: Path) -> None:
+def test_a_damaged_result_does_not_hide_the_others(tmp_path: Path) -> None:
     directory = experiment(tmp_path, runs=3)
     first, second = sorted(directory.glob("cells/*/cell.json"))[:2]
     first.write_text("{")
@@ -115,7 +115,7 @@ def test_one_damaged_result_hides_no_other(tmp_path: Path) -> None:
     assert answer["run"]["created_at"] == "2026-01-01T00:00:00Z", "the first begun, by time"
 
 
-def test_a_result_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
+def test_a_result_that_links_outside_is_not_read(tmp_path: Path) -> None:
     directory = experiment(tmp_path, runs=1)
     (cell,) = directory.glob("cells/0001-*/cell.json")
     cell.rename(tmp_path / "elsewhere.json")
@@ -123,7 +123,7 @@ def test_a_result_that_leads_elsewhere_is_not_read(tmp_path: Path) -> None:
     assert ExperimentLibrary().summary(found(tmp_path, "damage"))["progress"]["done"] == 0
 
 
-def test_addresses(project: Path) -> None:
+def test_invalid_addresses_of_experiments_are_refused(project: Path) -> None:
     with served("--runs", project) as server:
         runs = server.get("/api/runs").json()["runs"]
         assert {run["kind"] for run in runs} == {"experiment"}
@@ -138,7 +138,7 @@ def test_addresses(project: Path) -> None:
             assert server.get(absent).status_code == 404
 
 
-def test_as_one_file(project: Path, tmp_path: Path) -> None:
+def test_an_experiment_is_exported_as_one_file(project: Path, tmp_path: Path) -> None:
     run = export.find("damage", project)
     assert export.write(run, tmp_path / "experiment.html") == (36, 36)
     text = (tmp_path / "experiment.html").read_text("utf-8")

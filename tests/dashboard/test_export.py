@@ -32,7 +32,9 @@ def test_a_tree_run_carries_every_answer(searched: ToyRepository, tmp_path: Path
     assert f"{api}/log/e000001/sweep.log?offset=-1" in answers
 
 
-def test_nothing_in_a_run_can_leave_its_place(searched: ToyRepository, tmp_path: Path) -> None:
+def test_text_of_a_run_cannot_break_out_of_the_page(
+    searched: ToyRepository, tmp_path: Path
+) -> None:
     export.write(export.find(samples.RUN_ID, searched.path), tmp_path / "x.html")
     text = (tmp_path / "x.html").read_text(encoding="utf-8")
     assert "<script>window.hacked" not in text
@@ -64,13 +66,13 @@ def test_a_bundle_has_each_module_once() -> None:
     assert not re.search(r"^(import|export)\b", script, re.M)
 
 
-def test_what_cannot_be_bundled_is_an_error() -> None:
+def test_a_module_that_cannot_be_bundled_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"odd\.js"):
         assets.bundle_script("odd.js", {"odd.js": 'import x from "./dom.js";\n'})
 
 
-def test_modules_that_need_each_other_are_an_error() -> None:
-    """A browser would take them; as one script it would stop at the first."""
+def test_modules_that_import_each_other_are_an_error() -> None:
+    """A browser accepts such modules; bundled as one script they would fail."""
     modules = {
         "a.js": 'import { b } from "./b.js";\nexport const a = 1;\n',
         "b.js": 'import { a } from "./a.js";\nexport const b = () => a;\n',

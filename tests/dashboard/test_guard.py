@@ -15,7 +15,7 @@ EVERY_KIND = ["/", "/static/style.css", "/api/runs", "/api/health", "/nothing", 
 
 
 def raw(server: Server, request: str) -> str:
-    """An answer to exactly these bytes."""
+    """Return the answer to exactly these bytes."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         connection.sendall(request.encode())
         data = b""
@@ -62,7 +62,7 @@ def test_head_is_answered(server: Server) -> None:
         ),
     ],
 )
-def test_another_host_name_gets_nothing(server: Server, host: str) -> None:
+def test_another_host_name_is_refused(server: Server, host: str) -> None:
     host = host.format(server.port)
     answer = raw(server, f"GET /api/runs HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
     assert answer.startswith(("HTTP/1.1 421", "HTTP/1.1 400"))
@@ -72,13 +72,13 @@ def test_another_host_name_gets_nothing(server: Server, host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["localhost:{0}", "127.0.0.1:{0}", "[::1]:{0}", "LOCALHOST", "localhost.:{0}"]
 )
-def test_our_own_names_are_answered(server: Server, host: str) -> None:
+def test_the_servers_own_names_are_answered(server: Server, host: str) -> None:
     host = host.format(server.port)
     answer = raw(server, f"GET /api/runs HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")
     assert answer.startswith("HTTP/1.1 200"), answer[:200]
 
 
-def test_two_host_headers_get_nothing(server: Server) -> None:
+def test_two_host_headers_are_refused(server: Server) -> None:
     hosts = "Host: localhost\r\nHost: evil.example\r\n"
     answer = raw(server, f"GET /api/runs HTTP/1.1\r\n{hosts}Connection: close\r\n\r\n")
     assert "200 OK" not in answer

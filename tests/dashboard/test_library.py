@@ -26,7 +26,7 @@ def test_the_least_used_run_is_forgotten_and_read_again(tmp_path: Path) -> None:
         assert library.held_bytes() <= 2 * size + size // 2
 
 
-def test_answers_for_old_versions_do_not_pile_up(tmp_path: Path) -> None:
+def test_answers_for_old_versions_are_dropped(tmp_path: Path) -> None:
     samples.large(tmp_path / ".treewright" / "tree_runs" / "a", 20, each=10)
     (run,) = Roots([tmp_path]).scan()
     library = TreeLibrary()
@@ -48,10 +48,10 @@ def test_an_unchanged_run_needs_no_new_answer(tmp_path: Path) -> None:
     assert library.find_cached(run, None) is None
 
 
-def test_a_run_without_its_first_record_is_running_while_somebody_prepares_it(
+def test_a_run_without_records_is_running_while_its_owner_prepares_it(
     tmp_path: Path,
 ) -> None:
-    """The baseline may take hours to sweep; the journal begins after it."""
+    """The sweep of the baseline may take hours; the journal starts after it."""
     place = tmp_path / ".treewright" / "tree_runs" / "new"
     lease = Lease.acquire(place / layout.LEASE)
     (place / store.EVENTS).write_bytes(b"")
@@ -73,7 +73,7 @@ def test_a_run_without_its_first_record_is_running_while_somebody_prepares_it(
     assert (left.state, left.detail) == ("damaged", NO_RECORD), "nobody prepares it any more"
 
 
-def test_a_journal_that_cannot_be_read_is_damaged_whoever_holds_the_run(tmp_path: Path) -> None:
+def test_an_unreadable_journal_is_damaged_for_any_owner(tmp_path: Path) -> None:
     place = tmp_path / ".treewright" / "tree_runs" / "torn"
     lease = Lease.acquire(place / layout.LEASE)
     try:

@@ -1,4 +1,4 @@
-"""Following a journal gives what reading it from its beginning gives."""
+"""Following a journal gives the same tree as reading it from its beginning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from treewright.dashboard.live_tree import LiveTree
 from treewright.tree.records import store
 
 
-def test_reading_piece_by_piece_is_reading_it_all(run_dir: Path, tmp_path: Path) -> None:
+def test_reading_in_pieces_equals_reading_at_once(run_dir: Path, tmp_path: Path) -> None:
     lines = (run_dir / "events.jsonl").read_bytes().splitlines(keepends=True)
     copy = tmp_path / "copy"
     copy.mkdir()
@@ -21,7 +21,7 @@ def test_reading_piece_by_piece_is_reading_it_all(run_dir: Path, tmp_path: Path)
         with (copy / "events.jsonl").open("ab") as file:
             file.write(line[: len(line) // 2])
             file.flush()
-            live.refresh()  # half a line is nothing yet
+            live.refresh()  # half a line is not a record yet
             file.write(line[len(line) // 2 :])
         live.refresh()
         assert live.problem in ("", "the run has no first record")
@@ -31,7 +31,7 @@ def test_reading_piece_by_piece_is_reading_it_all(run_dir: Path, tmp_path: Path)
     assert msgspec.to_builtins(live.manifest) == msgspec.to_builtins(whole)
 
 
-def test_only_what_changed_is_told(tmp_path: Path) -> None:
+def test_only_changes_are_sent(tmp_path: Path) -> None:
     run = tmp_path / "run"
     samples.large(run, 30, each=10)
     events = (run / "events.jsonl").read_bytes().splitlines(keepends=True)
@@ -49,7 +49,7 @@ def test_only_what_changed_is_told(tmp_path: Path) -> None:
     assert live.touched_since("1.99999999") is None, "further than we are"
 
 
-def test_a_run_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+def test_a_replaced_run_is_read_from_its_beginning(tmp_path: Path) -> None:
     run = tmp_path / "run"
     samples.large(run, 20, each=10)
     live = LiveTree(run).refresh()
@@ -62,7 +62,7 @@ def test_a_run_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     assert live.touched_since(before) is None
 
 
-def test_a_damaged_journal_is_said_and_not_fatal(tmp_path: Path) -> None:
+def test_a_damaged_journal_is_reported_and_not_fatal(tmp_path: Path) -> None:
     run = tmp_path / "run"
     samples.large(run, 20, each=10)
     data = (run / "events.jsonl").read_bytes()
@@ -74,7 +74,7 @@ def test_a_damaged_journal_is_said_and_not_fatal(tmp_path: Path) -> None:
     assert live.manifest is not None, "what was before the damage is shown"
 
 
-def test_a_journal_that_is_a_link_to_elsewhere_is_not_read(tmp_path: Path) -> None:
+def test_a_journal_that_links_outside_is_not_read(tmp_path: Path) -> None:
     real, run = tmp_path / "real", tmp_path / "run"
     samples.large(real, 10, each=10)
     run.mkdir()

@@ -1,4 +1,4 @@
-"""Running, stalled, paused, stopped: from the lease alone, which is never touched."""
+"""The states running, stalled, paused and stopped come from the lease alone, which is only read."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ def test_a_released_run_is_paused_or_stopped(tmp_path: Path) -> None:
     assert liveness.read(tmp_path / "none", None).state == "paused"
 
 
-def test_a_damaged_lease_is_nobody(tmp_path: Path) -> None:
+def test_a_damaged_lease_has_no_owner(tmp_path: Path) -> None:
     (tmp_path / "000001.json").write_text("{")
     assert liveness.read(tmp_path, None).state == "paused"

@@ -1,4 +1,4 @@
-"""The ledger as pages see it: a real one, none, an old one, a damaged one, one being written."""
+"""The ledger on pages: real, missing, of another version, damaged, and during a write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def attempt(number: int, strategy: StrategyType, status, cpu: float = 0.5) -> At
 
 
 def fill(path: Path) -> None:
-    """A bank of goals: micro proves two of three, search is cancelled on those."""
+    """Fill a bank of goals: micro proves two of three, search is cancelled on those."""
     with Ledger(path) as ledger:
         ledger.open_run("bank-1", "bank", "a bank", CONFIG)
         for number in range(GOALS):
@@ -53,7 +53,7 @@ def ledger(tmp_path: Path) -> RunRef:
     return found
 
 
-def test_totals_and_strategies(ledger: RunRef) -> None:
+def test_the_page_shows_totals_and_strategies(ledger: RunRef) -> None:
     found = orchestrator_view.overview(ledger)
     stats = found["stats"]
     assert stats["goals"] == {"tried": 12, "solved": 8}
@@ -73,10 +73,10 @@ def test_totals_and_strategies(ledger: RunRef) -> None:
     assert last["micro"]["ucb"] == pytest.approx(micro["ucb"]), "run again, the bandit agrees"
 
 
-def test_a_strategy_that_appears_between_two_readings(
+def test_a_strategy_that_appears_between_two_reads_is_shown(
     ledger: RunRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Totals of before its first attempt, rows of after it."""
+    """The totals precede its first attempt, and the rows follow it."""
     before = orchestrator_view.stats(ledger)
     with Ledger(ledger.path) as writing:
         writing.record([attempt(GOALS, StrategyType.SKETCH, "failed")])
@@ -92,7 +92,7 @@ def test_the_ledger_is_on_the_home_page(ledger: RunRef) -> None:
     assert line["liveness"]["state"] == "ledger"
 
 
-def test_tickets_by_status(ledger: RunRef) -> None:
+def test_tickets_are_listed_by_status(ledger: RunRef) -> None:
     tickets = TicketTable(ledger.path)
     try:
         first = tickets.request(NewTicket(goal="p ∧ q → q ∧ p"), time.time())
@@ -103,7 +103,7 @@ def test_tickets_by_status(ledger: RunRef) -> None:
     assert [ticket["ticket_id"] for ticket in found["tickets"]] == [first]
 
 
-def test_without_a_ledger_everything_is_empty_and_valid(server: Server) -> None:
+def test_a_missing_ledger_gives_empty_valid_documents(server: Server) -> None:
     stats = server.get("/api/stats").json()
     assert (stats["attempts"], stats["strategies"], stats["recent"]) == (0, {}, [])
     market = server.get("/api/marketplace").json()
@@ -113,7 +113,7 @@ def test_without_a_ledger_everything_is_empty_and_valid(server: Server) -> None:
     assert server.get("/api/bank/0/ledger").status_code == 404
 
 
-def test_a_ledger_of_another_version_is_said(ledger: RunRef) -> None:
+def test_a_ledger_of_another_version_is_reported(ledger: RunRef) -> None:
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("PRAGMA user_version = 2")
     connection.close()
@@ -122,7 +122,7 @@ def test_a_ledger_of_another_version_is_said(ledger: RunRef) -> None:
     assert orchestrator_view.health(ledger)["status"] == "error"
 
 
-def test_a_damaged_ledger_is_said(tmp_path: Path) -> None:
+def test_a_damaged_ledger_is_reported(tmp_path: Path) -> None:
     path = tmp_path / ".treewright" / "ledger.db"
     path.parent.mkdir()
     path.write_bytes(b"this is no database, and it is long enough to be looked at" * 40)
@@ -132,7 +132,7 @@ def test_a_damaged_ledger_is_said(tmp_path: Path) -> None:
     assert orchestrator_view.overview(run)["stats"]["attempts"] == 0
 
 
-def test_reading_changes_nothing_and_needs_no_lock(ledger: RunRef) -> None:
+def test_reading_a_ledger_writes_nothing_and_needs_no_lock(ledger: RunRef) -> None:
     before = ledger.path.read_bytes()
     writer = sqlite3.connect(ledger.path, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""Proof runs: their trace in pieces, continued runs, damage."""
+"""Proof runs: their trace in parts, continued runs, damage."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def opened(project: Path) -> LiveProof:
     return LiveProof(run).refresh()
 
 
-def test_a_finished_run(tmp_path: Path) -> None:
+def test_a_finished_proof_run_is_shown(tmp_path: Path) -> None:
     proof_runs.solved(tmp_path)
     found = proof_view.summary(opened(tmp_path))
     assert found["progress"] == {"done": 1, "of": 1, "proved": 1}
@@ -47,8 +47,8 @@ def test_the_policy_of_one_searcher_is_shown(
     assert proof_view.summary(opened(tmp_path))["policy"] == shown
 
 
-def test_only_the_result_says_that_no_goal_is_left(tmp_path: Path) -> None:
-    """Between the first goal of a file and the second the trace looks finished."""
+def test_only_the_result_ends_a_proof_run(tmp_path: Path) -> None:
+    """Between the first and the second goal of a file the trace looks finished."""
     run = proof_runs.ProofRun(tmp_path)
     run.write("verdict", goal=0, status="proved", iterations=1)
     found = proof_view.summary(opened(tmp_path))
@@ -70,7 +70,7 @@ def test_a_goal_that_lean_refused_has_only_a_verdict(tmp_path: Path) -> None:
     assert found["liveness"].detail == "1 of 2 goals proved"
 
 
-def test_what_the_model_used_is_shown_while_it_runs(tmp_path: Path) -> None:
+def test_model_usage_is_shown_during_the_run(tmp_path: Path) -> None:
     run = proof_runs.ProofRun(tmp_path)
     live = opened(tmp_path)
     assert proof_view.summary(live)["usage"] is None
@@ -139,7 +139,7 @@ def test_iterations_that_a_continued_run_repeats_replace_the_old_ones(tmp_path: 
     assert values == [(1, 0.4), (2, 0.9)]
 
 
-def test_torn_old_and_damaged_lines(tmp_path: Path) -> None:
+def test_torn_old_and_damaged_lines_are_handled(tmp_path: Path) -> None:
     run = proof_runs.ProofRun(tmp_path)
     run.iterate(0, epoch=2)
     run.iterate(0, epoch=1)
@@ -155,7 +155,7 @@ def test_torn_old_and_damaged_lines(tmp_path: Path) -> None:
     assert proof_view.summary(live)["liveness"].state == "damaged"
 
 
-def test_a_trace_that_links_elsewhere_is_not_read(tmp_path: Path) -> None:
+def test_a_trace_that_links_outside_is_not_read(tmp_path: Path) -> None:
     run = proof_runs.ProofRun(tmp_path)
     outside = tmp_path / "outside.jsonl"
     (run.path / "trace.jsonl").rename(outside)

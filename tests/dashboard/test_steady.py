@@ -1,4 +1,4 @@
-"""A search without a barrier as the pages see it, while it grows."""
+"""Pages of a search without a barrier while it grows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from treewright.tree.run import commands
 from treewright.tree.run.commands import Letter
 
 
-def test_what_was_changed_is_on_the_page(tmp_path: Path) -> None:
+def test_the_page_shows_the_users_changes(tmp_path: Path) -> None:
     toy = ToyRepository.create(tmp_path / "target repo")
     run_dir = toy.run_dir("run")
     live = LiveTree(run_dir)

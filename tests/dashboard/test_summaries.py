@@ -1,4 +1,4 @@
-"""Summaries are shared between pages, and never older than the change a page was told of."""
+"""Pages share summaries, and a summary is never older than the last announced change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from treewright.dashboard.roots import Roots
 from treewright.dashboard.summaries import Summaries
 
 
-def test_many_who_ask_at_once_share_one_answer(tmp_path: Path) -> None:
+def test_concurrent_requests_share_one_answer(tmp_path: Path) -> None:
     proof_runs.solved(tmp_path)
     summaries = Summaries(Roots([tmp_path]))
     made = []
@@ -26,7 +26,7 @@ def test_many_who_ask_at_once_share_one_answer(tmp_path: Path) -> None:
     assert len(made) == 1
 
 
-def test_what_was_being_made_when_a_change_came_is_not_kept(tmp_path: Path) -> None:
+def test_a_summary_interrupted_by_a_change_is_not_cached(tmp_path: Path) -> None:
     proof_runs.solved(tmp_path)
     summaries = Summaries(Roots([tmp_path]))
     state = ["before"]

@@ -38,7 +38,7 @@ def test_the_home_list_has_every_run(server: Server, manifest: Manifest) -> None
     assert runs["proof/0/proof"]["progress"] == {"done": 1, "of": 1, "proved": 1}
 
 
-def test_the_tree_is_the_manifest(server: Server, manifest: Manifest) -> None:
+def test_the_tree_document_matches_the_manifest(server: Server, manifest: Manifest) -> None:
     answer = server.get("/api/tree/0/run").json()
     rows = {row["id"]: row for row in answer["tree"]["evals"]}
     assert set(rows) == set(manifest.evaluations)
@@ -71,7 +71,7 @@ def test_a_promoted_node_in_detail(server: Server, manifest: Manifest) -> None:
     assert root["text"].count("\n+") > parent["text"].count("\n+"), "two ideas since the root"
 
 
-def test_why_candidates_failed_in_words(server: Server, manifest: Manifest) -> None:
+def test_reasons_of_failures_are_in_words(server: Server, manifest: Manifest) -> None:
     said = {key: " ".join(item(server, key)["words"]) for key in manifest.evaluations}
     cheats = [
         key for key, e in manifest.evaluations.items()
@@ -85,7 +85,7 @@ def test_why_candidates_failed_in_words(server: Server, manifest: Manifest) -> N
         assert "&lt;" not in text, "plain text is not Markdown"
 
 
-def test_the_root_and_what_is_not_there(server: Server) -> None:
+def test_the_root_has_details_and_unknown_nodes_are_missing(server: Server) -> None:
     assert item(server, "n0000")["title"] == "The root"
     assert server.get("/api/tree/0/run/diff/n0000").json()["text"] == ""
     assert server.get("/api/tree/0/run/item/n9999").status_code == 404
@@ -105,12 +105,12 @@ def test_logs_come_in_pieces(server: Server, run_dir: Path) -> None:
     assert server.get("/api/tree/0/run/log/e000001/nothing.log").status_code == 404
 
 
-def test_hostile_text_is_passed_on_as_it_is(server: Server) -> None:
+def test_hostile_text_is_sent_unchanged(server: Server) -> None:
     rows = server.get("/api/tree/0/run").json()["tree"]["evals"]
     assert samples.HOSTILE_TITLE in {row.get("title") for row in rows}
 
 
-def test_large_runs_leave_out_titles_of_what_was_rejected(tmp_path: Path) -> None:
+def test_large_runs_omit_titles_of_rejected_candidates(tmp_path: Path) -> None:
     from treewright.dashboard.roots import Roots
     from treewright.dashboard.tree_library import TreeLibrary
 

@@ -49,7 +49,7 @@ def test_only_the_layouts_spell_paths_of_a_run() -> None:
     wrong = []
     for path in sorted(SOURCE.rglob("*.py")):
         place = path.relative_to(SOURCE).as_posix()
-        # lean has files of its own; `init` writes files of the user.
+        # lean writes its own files; `init` writes files of the user.
         if place in HOMES or place.startswith(("lean/", "tree/starter/")):
             continue
         for line, text in strings(path):

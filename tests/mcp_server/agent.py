@@ -30,7 +30,7 @@ class Agent:
         self.pid = pid
 
     def call(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """The structured answer, which the client has held against the tool's schema."""
+        """Return the structured answer, which the client has validated by the tool's schema."""
         found = self.result(name, **arguments)
         text = found.content[0].text  # pyright: ignore[reportAttributeAccessIssue]
         if found.is_error:
@@ -45,11 +45,11 @@ class Agent:
         return self._portal.call(self._call, tool, progress, arguments)
 
     def many(self, calls: list[tuple[str, dict[str, Any]]]) -> list[CallToolResult]:
-        """All at once."""
+        """Make all calls concurrently."""
         return self._portal.call(self._many, calls)
 
     def cancelled(self, tool: str, **arguments: Any) -> None:
-        """Calls, and takes it back as soon as the tool says that it is at work."""
+        """Call a tool and cancel the call as soon as the tool reports progress."""
         self._portal.call(self._cancelled, tool, arguments)
 
     def tools(self) -> dict[str, Any]:
@@ -58,13 +58,13 @@ class Agent:
 
     @property
     def leans(self) -> list[int]:
-        """The Lean processes of its server."""
+        """Return the Lean processes of the server."""
         found = descendants(self.pid)
         return [pid for pid in found if b"node" in _command(pid)]
 
     @property
     def resident(self) -> int:
-        """Bytes of memory of the server and its Leans."""
+        """Return the memory of the server and its Lean processes in bytes."""
         return sum(_resident(pid) for pid in (self.pid, *self.leans))
 
     async def _call(
@@ -100,7 +100,10 @@ class Agent:
 @contextmanager
 def agent(*arguments: str, cwd: Path | None = None) -> Iterator[Agent]:
     """A client with a separate server."""
-    from mcp import Client, StdioServerParameters  # half a second of every worker that collects it
+    from mcp import (
+        Client,
+        StdioServerParameters,
+    )  # importing it takes each test worker half a second
 
     before = set(descendants(os.getpid()))
     parameters = StdioServerParameters(
@@ -119,7 +122,7 @@ def agent(*arguments: str, cwd: Path | None = None) -> Iterator[Agent]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Processes below one, as /proc knows them."""
+    """Return the descendants of a process, from /proc."""
     parents: dict[int, list[int]] = {}
     for place in Path("/proc").iterdir():
         if place.name.isdigit():

@@ -1,4 +1,4 @@
-"""One server for a worker, over a Lean project and a repository with a finished search."""
+"""One server per test worker, for a Lean project and a repository with a finished search."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRONG = 'def wrong : Nat := "seven"\n'
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with two open ends, one that does not elaborate, and a small Lake project."""
+    """Write a file with two open goals, one that does not elaborate, and a small Lake project."""
     root = tmp_path_factory.mktemp("agent") / "shelf"
     (root / "lake" / "Shelf").mkdir(parents=True)
     (root / "Laws.lean").write_text(LAWS)
@@ -43,7 +43,7 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> ToyRepository:
 
 @pytest.fixture(scope="session")
 def served(shelf: Path, target: ToyRepository, home: object) -> Iterator[Agent]:
-    """`home` first: the bundled Lean is installed before a limit of time begins."""
+    """Start the server after `home`: the bundled Lean is installed before a time limit starts."""
     roots = [f"--root={path}" for path in (shelf, target.path)]
     with agent(*roots, "--lean=wasm", "--allow-steering", cwd=Path(os.sep)) as running:
         yield running

@@ -65,9 +65,7 @@ def test_a_text_and_a_file_are_checked(served: Agent) -> None:
     assert "seven" in wrong["messages"][0]["text"]
 
 
-def test_a_text_may_import_what_a_project_has_also_when_it_is_new_or_edited(
-    served: Agent, shelf: Path
-) -> None:
+def test_a_text_may_import_new_and_edited_modules_of_a_project(served: Agent, shelf: Path) -> None:
     new = shelf / "lake" / "Shelf" / "New.lean"
     given = {"text": "import Shelf.New\nexample : fresh = 1 := rfl\n", "project": "lake"}
     with pytest.raises(Failed, match=r"Shelf\.New"):
@@ -89,7 +87,7 @@ def test_messages_come_in_pages(served: Agent) -> None:
     assert "next_offset" not in last
 
 
-def test_goals_at_a_sorry_and_at_a_place(served: Agent) -> None:
+def test_goals_at_a_sorry_and_at_a_position_are_returned(served: Agent) -> None:
     found = served.call("lean_goals", path="Laws.lean")
     assert [(g["line"], g["column"], g["declaration"]) for g in found["goals"]] == [
         (2, 3, "double_zero"), (6, 5, "swap"),
@@ -106,7 +104,7 @@ def test_goals_at_a_sorry_and_at_a_place(served: Agent) -> None:
         served.call("lean_goals", path="Laws.lean", line=1)
 
 
-def test_tactics_are_tried_on_one_goal_and_further_on_what_they_leave(served: Agent) -> None:
+def test_tactics_are_tried_on_a_goal_and_on_the_remaining_goals(served: Agent) -> None:
     goal = served.call("lean_goals", path="Laws.lean", line=5)["goals"][0]["goal"]
     tactics = ["exact ⟨h.2, h.1⟩", "constructor", "exact h", "nonsense", "exact ⟨h.2, sorry⟩"]
     tried = served.call("lean_try", goal=goal, tactics=tactics)["tried"]
@@ -121,7 +119,7 @@ def test_tactics_are_tried_on_one_goal_and_further_on_what_they_leave(served: Ag
     ]
 
 
-def test_the_sorries_of_a_project_with_what_could_not_be_read(served: Agent) -> None:
+def test_the_sorries_of_a_project_include_unreadable_files(served: Agent) -> None:
     found = served.call("lean_sorries", limit=1)
     assert found["sorries"][0]["file"] == "Laws.lean"
     assert found["sorries"][0]["declaration"] == "double_zero"
@@ -132,7 +130,7 @@ def test_the_sorries_of_a_project_with_what_could_not_be_read(served: Agent) -> 
     assert served.call("lean_sorries", path="Laws.lean", offset=1)["complete"]
 
 
-def test_what_lean_did_not_read_is_not_taken_for_closed(served: Agent, shelf: Path) -> None:
+def test_a_file_that_lean_did_not_read_does_not_count_as_closed(served: Agent, shelf: Path) -> None:
     file = shelf / "Half.lean"
     file.write_text("theorem t : 1 = 1 := rfl\n#exit\ntheorem u : 1 = 2 := by\n  sorry\n")
     try:
@@ -155,7 +153,7 @@ def test_premises_are_found(served: Agent) -> None:
 
 @pytest.fixture(scope="module")
 def kept(served: Agent) -> str:
-    """A goal with a name, which nothing that a client sends may lose."""
+    """Return a named goal, which no request of a client may lose."""
     return served.call("lean_goals", path="Laws.lean")["goals"][1]["goal"]
 
 
@@ -171,7 +169,7 @@ def test_bad_input_is_said_in_one_line(
     assert tried["status"] == "closes"
 
 
-def test_what_is_not_finished_in_time_is_an_error(served: Agent, shelf: Path) -> None:
+def test_a_timeout_is_an_error(served: Agent, shelf: Path) -> None:
     text = f"theorem t : ∀ n : Nat, n = n := by\n  {SLOW}\n"
     for tool in ("lean_check", "lean_goals"):
         with pytest.raises(Failed, match=r"timed out.*nothing is known"):
@@ -184,7 +182,7 @@ def test_what_is_not_finished_in_time_is_an_error(served: Agent, shelf: Path) ->
     with pytest.raises(Failed, match=r"no file could be read by Lean.*Slow\.lean: .*0\.2 s"):
         served.call("lean_sorries", path="slow", seconds=0.2)
     (slow / "Open.lean").write_text("theorem t : 1 = 1 := by\n  sorry\n")
-    # Once without haste: what Lean has just read it reads again in no time.
+    # Once without a limit: Lean reads a text faster the second time.
     assert served.call("lean_sorries", path="slow/Open.lean")["total"] == 1
     found = served.call("lean_sorries", path="slow", seconds=0.2)
     assert (found["total"], found["complete"]) == (1, False)
@@ -192,7 +190,7 @@ def test_what_is_not_finished_in_time_is_an_error(served: Agent, shelf: Path) ->
     shutil.rmtree(slow)
 
 
-def test_a_lean_that_is_killed_is_an_error_and_its_goals_live_on(served: Agent) -> None:
+def test_a_killed_lean_is_an_error_and_its_goals_stay_valid(served: Agent) -> None:
     goal = served.call("lean_goals", path="Laws.lean", line=5)["goals"][0]["goal"]
     left = served.call("lean_try", goal=goal, tactics=["constructor"])["tried"][0]["goal"]
 
@@ -208,7 +206,7 @@ def test_a_lean_that_is_killed_is_an_error_and_its_goals_live_on(served: Agent) 
     assert tried[0]["status"] == "goals"
 
 
-def test_a_call_that_is_taken_back_stops_lean(served: Agent) -> None:
+def test_a_cancelled_call_stops_lean(served: Agent) -> None:
     served.cancelled("lean_try", statement="∀ n : Nat, n = n", tactics=[SLOW], seconds=600)
-    # Were it still at work, this one would wait for its session.
+    # If the cancelled call still ran, this call would wait for its session.
     assert served.call("lean_try", statement="1 = 1", tactics=["rfl"])["tried"]

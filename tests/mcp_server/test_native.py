@@ -1,4 +1,4 @@
-"""The server on a project's own toolchain, in the sandbox that is its default."""
+"""The server on a project's own toolchain, in its default sandbox."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_proof_is_found_and_certified(serving: Agent, project: Path) -> None:
     assert not serving.call("lean_verify", **cheat)["proved"]
 
 
-def test_time_that_runs_out_is_an_error(serving: Agent) -> None:
+def test_a_timeout_of_the_native_toolchain_is_an_error(serving: Agent) -> None:
     slow = "example : (List.range 100000).length = 100000 := by decide\n"
     with pytest.raises(Failed):
         serving.call("lean_check", text=f"set_option maxRecDepth 1000000000\n{slow}", seconds=0.2)

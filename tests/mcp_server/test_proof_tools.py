@@ -24,7 +24,7 @@ def test_a_declaration_is_proved_and_its_file_left_alone(served: Agent, shelf: P
     assert served.call("tree_status", run=Path(found["run"]).name)["proved"] == 1
 
 
-def test_what_is_not_proved_is_not_called_so(served: Agent) -> None:
+def test_an_unproved_goal_is_not_reported_as_proved(served: Agent) -> None:
     given = {"statement": "∀ n : Nat, n = n + 1", "refute": False}
     found = served.call("lean_prove", **given, seconds=120, simulations=1, tactics=["skip"])
     assert (found["proved"], found["goals"][0]["status"]) == (0, "unproved")
@@ -48,7 +48,7 @@ def test_a_proof_is_verified_against_its_original(served: Agent) -> None:
     assert same["reason"] == "unchanged"
 
 
-def test_a_search_that_is_taken_back_ends_and_the_next_one_is_not_kept_waiting(
+def test_a_cancelled_search_ends_and_does_not_delay_the_next_one(
     served: Agent,
 ) -> None:
     given = {"statement": "∀ n : Nat, n = n + 1", "refute": False}
@@ -57,7 +57,7 @@ def test_a_search_that_is_taken_back_ends_and_the_next_one_is_not_kept_waiting(
     assert found["goals"][0]["status"] == "unproved"
 
 
-def test_a_check_that_is_not_finished_or_is_taken_back_gives_no_verdict(served: Agent) -> None:
+def test_an_unfinished_or_cancelled_check_gives_no_verdict(served: Agent) -> None:
     original = "theorem t : ∀ n : Nat, n = n := by\n  sorry\n"
     slow = {"original": original, "candidate": original.replace("sorry", SLOW)}
     with pytest.raises(Failed, match=r"no verdict \(timeout\): .*0\.2 s; call again"):

@@ -38,7 +38,7 @@ BAD = [
 ]  # fmt: skip
 
 
-def test_runs_and_how_one_stands(served: Agent) -> None:
+def test_runs_are_listed_with_their_status(served: Agent) -> None:
     listed = served.call("tree_runs", limit=200)
     run = next(run for run in listed["runs"] if run["kind"] == "tree")
     assert run["run"] == f"tree/1/{RUN_ID}"
@@ -50,7 +50,7 @@ def test_runs_and_how_one_stands(served: Agent) -> None:
     assert status["done"] == status["of"]
 
 
-def test_the_tree_in_pages_and_why(served: Agent) -> None:
+def test_the_tree_is_returned_in_pages_with_reasons(served: Agent) -> None:
     nodes = served.call("tree_show", run=RUN_ID)
     assert [row["id"] for row in nodes["rows"]] == ["n0000", "n0001"]
     evaluations = served.call("tree_show", run=RUN_ID, show="evaluations", limit=2)
@@ -69,7 +69,7 @@ def test_the_tree_in_pages_and_why(served: Agent) -> None:
     assert "Be |<script> kind & *cheat*" in {idea["title"] for idea in ideas["ideas"]}
 
 
-def test_the_best_diff(served: Agent) -> None:
+def test_the_diff_of_the_best_node_is_returned(served: Agent) -> None:
     found = served.call("tree_diff", run=RUN_ID)
     assert found["item"] == "n0001"
     assert "+++ b/params.txt" in found["diff"]

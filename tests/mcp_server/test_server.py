@@ -30,7 +30,7 @@ HELLO = {
 
 
 class Raw:
-    """A server that is written to byte by byte."""
+    """A server that a test writes to byte by byte."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -70,7 +70,7 @@ def raw(root: Path) -> Iterator[Raw]:
             process.kill()
 
 
-def test_every_tool_has_schemas_and_says_what_it_does(served: Agent) -> None:
+def test_every_tool_has_schemas_and_a_description(served: Agent) -> None:
     from treewright.mcp_server.server import tools_of
 
     tools = served.tools()
@@ -91,9 +91,7 @@ def test_bad_input_of_every_tool_is_tried() -> None:
     assert tried == {tool.name for tool in tools_of(allow_steering=True)}
 
 
-def test_nonsense_is_answered_and_the_next_message_too_until_a_signal(
-    tmp_path: Path, home: object
-) -> None:
+def test_invalid_messages_do_not_stop_the_server(tmp_path: Path, home: object) -> None:
     from treewright.mcp_server import stdio
 
     with raw(tmp_path) as server:
@@ -109,7 +107,7 @@ def test_nonsense_is_answered_and_the_next_message_too_until_a_signal(
             server.send(line)
             reply = server.receive()
             assert (reply["error"]["code"], reply["id"]) == (code, request_id), line[:40]
-        # Half of a surrogate pair is no text, wherever it stands.
+        # Half of a surrogate pair is not valid text at any position.
         half = b'"\\ud800"'
         server.send(
             b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":' + half + b"}}"
@@ -139,7 +137,7 @@ def test_nonsense_is_answered_and_the_next_message_too_until_a_signal(
         assert not set(lean) & set(descendants(os.getpid())), "its Lean has ended with it"
 
 
-def test_lines_are_bounded_whatever_their_pieces(tmp_path: Path) -> None:
+def test_the_length_of_lines_is_bounded_for_any_chunks(tmp_path: Path) -> None:
     from treewright.mcp_server import stdio
 
     path = tmp_path / "lines"
@@ -151,7 +149,7 @@ def test_lines_are_bounded_whatever_their_pieces(tmp_path: Path) -> None:
         os.close(descriptor)
 
 
-def test_a_thousand_calls_leave_nothing_behind(served: Agent) -> None:
+def test_a_thousand_calls_leak_no_resources(served: Agent) -> None:
     def turn() -> None:
         served.call("lean_try", statement="∀ n : Nat, n = n", tactics=["intro n", "rfl"])
         served.result("tree_runs", limit=1)
@@ -166,7 +164,7 @@ def test_a_thousand_calls_leave_nothing_behind(served: Agent) -> None:
     assert served.resident - before < 50 * _MEGABYTE
 
 
-def test_two_agents_at_once_and_several_calls_of_one(served: Agent, shelf: Path) -> None:
+def test_two_agents_and_several_calls_of_one_run_concurrently(served: Agent, shelf: Path) -> None:
     text = "theorem t : {0} + 0 = {0} := by\n  simp\n\ntheorem open{0} : {0} = {0} := by\n  sorry\n"
     calls = [("lean_check", {"text": text.format(n)}) for n in range(1, 4)]
     with agent(f"--root={shelf}", "--lean=wasm") as other:
@@ -184,7 +182,7 @@ def test_two_agents_at_once_and_several_calls_of_one(served: Agent, shelf: Path)
     assert not set(lean) & set(descendants(os.getpid())), "its Lean has ended with it"
 
 
-def test_an_answer_that_is_no_json_is_an_error_and_not_the_end() -> None:
+def test_an_answer_that_is_not_json_does_not_stop_the_server() -> None:
     import mcp_types
 
     from treewright.mcp_server import stdio

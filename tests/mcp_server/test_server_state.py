@@ -1,4 +1,4 @@
-"""What tools share, without a Lean: which runs there are, places, goals, the premise index."""
+"""State that tools share, without Lean: runs, places, goals, the premise index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from treewright.mcp_server.warm_lean import LeanWorker, WarmLean
 # -- runs -----------------------------------------------------------------------------------
 
 
-def test_an_experiment_is_no_run(tmp_path: Path) -> None:
+def test_an_experiment_is_not_a_run(tmp_path: Path) -> None:
     plan = tmp_path / STATE_DIR / EXPERIMENTS_DIR / "grid" / PLAN
     plan.parent.mkdir(parents=True)
     plan.write_text("{}")
@@ -74,7 +74,7 @@ def test_a_changed_toolchain_or_package_is_opened_again(tmp_path: Path) -> None:
     assert worker.lean.host is opening.hosts[1]
 
 
-def test_a_module_that_vanishes_while_builds_are_compared_is_none(tmp_path: Path) -> None:
+def test_a_module_that_vanishes_during_a_comparison_counts_as_missing(tmp_path: Path) -> None:
     compiled = tmp_path / ".lake" / "build" / "lib"
     compiled.mkdir(parents=True)
     (compiled / "Gone.olean").symlink_to("nowhere")
@@ -88,7 +88,7 @@ def test_a_module_that_vanishes_while_builds_are_compared_is_none(tmp_path: Path
 
 
 @pytest.mark.parametrize("axioms", [DEFAULT_AXIOMS, frozenset({"propext"})])
-def test_a_place_begins_anew_after_a_verdict_that_was_stale(
+def test_a_place_is_reopened_after_a_stale_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axioms: frozenset[str]
 ) -> None:
     opening = Opening(tmp_path)
@@ -114,7 +114,7 @@ def test_a_place_begins_anew_after_a_verdict_that_was_stale(
         assert vars(second)["host"] is opening.hosts[1]
 
 
-def test_a_place_that_goals_refer_to_is_never_forgotten(
+def test_a_place_with_goals_is_never_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = ServerState([tmp_path])
@@ -140,7 +140,7 @@ def test_a_place_that_goals_refer_to_is_never_forgotten(
     assert sorted(ended) == [-3, -2, -1, 0]
 
 
-def test_a_place_whose_processes_are_ended_opens_its_project_anew(tmp_path: Path) -> None:
+def test_a_place_without_processes_reopens_its_project(tmp_path: Path) -> None:
     opening = Opening(tmp_path)
     there = WarmLean(opening)
     for expected in (1, 2):
@@ -152,7 +152,7 @@ def test_a_place_whose_processes_are_ended_opens_its_project_anew(tmp_path: Path
 # -- goals ----------------------------------------------------------------------------------
 
 
-def test_states_are_freed_in_the_session_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_are_freed_in_their_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(goal_store, "MAX_GOALS", 1)
     kept = goal_store.GoalStore()
     one, other, lost = (cast("Any", SimpleNamespace(alive=alive)) for alive in (True, True, False))
@@ -162,20 +162,20 @@ def test_states_are_freed_in_the_session_that_has_them(monkeypatch: pytest.Monke
     assert kept.take_freed(one) == [states[0]]
     assert kept.take_freed(other) == [states[1]]
     assert kept.take_freed(other) == []
-    assert kept.take_freed(lost) == []  # went with its session
+    assert kept.take_freed(lost) == []  # ended with its session
 
 
 # -- premises -------------------------------------------------------------------------------
 
 
-def test_an_index_that_is_searched_is_not_closed_for_another(
+def test_an_index_is_not_closed_during_a_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = ServerState([tmp_path])
     closed: list[Path] = []
 
     class Index:
-        """Another call comes while it is searched."""
+        """An index that receives another call during a search."""
 
         def __init__(self, path: Path) -> None:
             self.path = path
@@ -205,7 +205,7 @@ def test_an_index_that_is_searched_is_not_closed_for_another(
 # -- time -----------------------------------------------------------------------------------
 
 
-def test_a_call_that_takes_too_long_says_how_long_it_had(
+def test_the_error_of_a_slow_call_states_its_time_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from treewright.mcp_server import server

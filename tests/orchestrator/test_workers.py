@@ -1,7 +1,7 @@
 """The other strategies: search and sketch on a real Lean; copilot and dojo up to their probes.
 
 Neither Lean Copilot nor LeanDojo can run without a toolchain, so of these two only the probes and
-what they would ask are tried here.
+their requests are tried here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Comparing runs: real ones with the command, and the rules on curves made by hand."""
+"""Comparing runs: real runs with the command, and the rules on constructed curves."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.xdist_group("two-runs")
 SAMPLES = Path(__file__).parents[1] / "proving" / "sample_runs"
 
 
-def test_two_searches_of_one_repository(treewright, two_runs: ToyRepository) -> None:
+def test_two_searches_of_one_repository_are_compared(treewright, two_runs: ToyRepository) -> None:
     told = treewright("compare", "one", "two", cwd=two_runs.path)
     assert told.returncode == 0, told.stderr
     lines = told.stdout.splitlines()
@@ -57,9 +57,7 @@ def test_two_searches_of_one_repository(treewright, two_runs: ToyRepository) -> 
     assert heldout["difference"] > 0
 
 
-def test_what_a_dry_run_made_up_is_not_compared_with_what_was_measured(
-    two_runs: ToyRepository, tmp_path: Path
-) -> None:
+def test_a_dry_run_is_not_compared_with_a_real_run(two_runs: ToyRepository, tmp_path: Path) -> None:
     one = two_runs.run_dir("one")
     dry = tmp_path / "rehearsal"
     shutil.copytree(one, dry)
@@ -73,10 +71,10 @@ def test_what_a_dry_run_made_up_is_not_compared_with_what_was_measured(
     assert compared.notes == (f"{name} is a dry run: its scores are simulated",)
 
 
-def test_the_difference_is_the_one_of_the_kept_files(
+def test_the_difference_is_computed_from_the_kept_files(
     two_runs: ToyRepository, tmp_path: Path
 ) -> None:
-    """The best commit of `two` against the root: what its own evaluation says of it."""
+    """The best commit of `two` is compared with the root, as in its own evaluation."""
     two = package.load_run(two_runs.run_dir("two"))
     assert isinstance(two, package.TreeRun)
     alone = tmp_path / "root only"
@@ -96,7 +94,7 @@ def test_the_difference_is_the_one_of_the_kept_files(
     assert not {alone.anchor, two.path.anchor} & {name[:1] for name in names}
 
 
-def test_equal_cost_is_of_everything_that_was_paid(two_runs: ToyRepository, tmp_path: Path) -> None:
+def test_equal_cost_includes_all_spending(two_runs: ToyRepository, tmp_path: Path) -> None:
     cent = {"prompt_tokens": 9, "cost_usd": 0.01}
     paid = [spending(two_runs.run_dir(name), tmp_path / name, cent) for name in ("one", "two")]
     compared = package.compare(*paid)
@@ -128,7 +126,9 @@ def test_a_changed_file_is_not_compared(two_runs: ToyRepository, tmp_path: Path)
     assert any("missing or were changed" in note for note in compared.notes)
 
 
-def test_it_shows_itself_and_escapes(treewright, two_runs: ToyRepository, tmp_path: Path) -> None:
+def test_the_html_of_a_comparison_is_escaped(
+    treewright, two_runs: ToyRepository, tmp_path: Path
+) -> None:
     page, picture = tmp_path / "c.html", tmp_path / "c.svg"
     done = treewright(
         "compare", "one", "two", "--html", str(page), "--svg", str(picture), cwd=two_runs.path
@@ -144,7 +144,7 @@ def test_it_shows_itself_and_escapes(treewright, two_runs: ToyRepository, tmp_pa
     assert list(charts(compared)) == ["evaluations", "seconds"]
 
 
-def test_proof_runs_by_goals_closed(treewright, tmp_path: Path) -> None:
+def test_proof_runs_are_compared_by_closed_goals(treewright, tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "centralized", tmp_path / "a")
     shutil.copytree(SAMPLES / "centralized", tmp_path / "b")
     trace = tmp_path / "b" / "trace.jsonl"
@@ -163,7 +163,7 @@ def test_proof_runs_by_goals_closed(treewright, tmp_path: Path) -> None:
     assert "(not finished)" in told
 
 
-def test_searches_with_scores_by_config(tmp_path: Path) -> None:
+def test_searches_are_compared_by_scores_per_config(tmp_path: Path) -> None:
     for name, better in (("a", 0.0), ("b", 1.0)):
         with package.open_search(tmp_path / name, budget=2, direction="minimize") as search:
             search.run(lambda task, by=better: {f"c{n}": n - by + task.number for n in range(5)})
@@ -177,7 +177,7 @@ def test_searches_with_scores_by_config(tmp_path: Path) -> None:
     assert "different directions" in package.compare(tmp_path / "a", tmp_path / "c").notes[0]
 
 
-def test_what_cannot_be_compared_is_one_line(treewright, two_runs: ToyRepository) -> None:
+def test_an_impossible_comparison_is_a_one_line_error(treewright, two_runs: ToyRepository) -> None:
     for arguments, message in (
         (["one"], "at least two"),
         (["one", str(SAMPLES / "centralized")], "one kind"),
@@ -202,7 +202,7 @@ def contender(name: str, *events: Spending, tried: tuple[Tried, ...] = ()) -> Co
     )  # fmt: skip
 
 
-def test_a_curve_is_in_the_order_of_time_and_never_gets_worse() -> None:
+def test_a_curve_is_in_time_order_and_never_gets_worse() -> None:
     points = curve(
         [Spending(3.0, 0.5, 0.1), Spending(1.0, 0.0, 0.2), Spending(2.0, 0.25, None)], start=0.0
     )
@@ -220,7 +220,7 @@ def test_a_curve_is_in_the_order_of_time_and_never_gets_worse() -> None:
     assert curve([Spending(1, None, None)]) == ()
 
 
-def test_what_is_paid_beside_evaluations_counts_and_what_has_no_price_is_not_free() -> None:
+def test_all_spending_counts_and_an_unknown_price_is_not_zero() -> None:
     ideas = Spending(1.0, 0.5, None, counts=False)
     points = curve([ideas, Spending(2.0, 0.25, 0.1), ideas._replace(seconds=3.0)], start=0.0)
     assert [(p.evaluations, p.best, p.cost_usd) for p in points] == [
@@ -230,7 +230,7 @@ def test_what_is_paid_beside_evaluations_counts_and_what_has_no_price_is_not_fre
     assert {p.cost_usd for p in points} == {None}
 
 
-def test_equal_spending_is_that_of_the_one_who_spent_least() -> None:
+def test_equal_spending_is_the_least_of_all_runs() -> None:
     fast = contender("fast", Spending(1.0, None, 0.3), Spending(2.0, None, 0.4))
     slow = contender("slow", Spending(10.0, None, 0.5))
     by_count, by_time = at_equal([fast, slow], "evaluations"), at_equal([fast, slow], "seconds")
@@ -241,7 +241,7 @@ def test_equal_spending_is_that_of_the_one_who_spent_least() -> None:
     assert at_equal([fast, slow], "cost_usd") is None
 
 
-def test_shared_is_what_more_than_one_tried() -> None:
+def test_shared_ideas_were_tried_by_several_runs() -> None:
     a = contender(
         "a", Spending(1, None, 1), tried=(Tried("k", "K", "won"), Tried("x", "X", "lost"))
     )
@@ -253,7 +253,7 @@ def test_shared_is_what_more_than_one_tried() -> None:
     }  # fmt: skip
 
 
-def test_what_is_within_noise_or_tolerance_is_no_difference() -> None:
+def test_a_difference_within_noise_or_tolerance_does_not_count() -> None:
     names = ("b", "a")
     assert difference("m", names, 5, 1.0, (0.5, 1.5)).verdict == "better"
     assert difference("m", names, 5, -1.0, (-1.5, -0.5)).verdict == "worse"
@@ -262,6 +262,6 @@ def test_what_is_within_noise_or_tolerance_is_no_difference() -> None:
     assert difference("m", names, 1, 9.0, None).verdict == "unknown"
 
 
-def test_one_run_is_no_comparison() -> None:
+def test_a_comparison_needs_two_runs() -> None:
     with pytest.raises(UsageError, match="at least two"):
         package.compare(SAMPLES / "centralized")

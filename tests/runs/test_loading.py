@@ -24,7 +24,8 @@ SAMPLES = Path(__file__).parents[1] / "proving" / "sample_runs"
 
 
 def files(directory: Path) -> dict[str, tuple[int, bytes]]:
-    """Of the lease only the names: its owner's heart beats in it."""
+    """Return the files of a run; of the lease only the names, because its owner writes
+    heartbeats."""
     return {
         str(path.relative_to(directory)): (0, b"")
         if path.parent.name == LEASE
@@ -38,7 +39,7 @@ def well_formed(svg: str) -> bool:
     return ElementTree.fromstring(svg).tag.endswith("svg")
 
 
-def test_a_tree_run_as_columns(two_runs: ToyRepository) -> None:
+def test_a_tree_run_is_loaded_as_columns(two_runs: ToyRepository) -> None:
     run = treewright.load_run(two_runs.run_dir("two"))
     assert isinstance(run, TreeRun)
     assert run.is_finished
@@ -70,7 +71,7 @@ def test_pandas_takes_every_table_in_one_call(two_runs: ToyRepository, tmp_path:
     assert pandas.DataFrame(tree.nodes)["score"].max() == tree.best["score"]
 
 
-def test_what_is_shown_is_escaped(two_runs: ToyRepository) -> None:
+def test_html_of_a_table_is_escaped(two_runs: ToyRepository) -> None:
     run = treewright.load_run(two_runs.run_dir("two"))
     assert isinstance(run, TreeRun)
     for shown in (run._repr_html_(), run.evaluations._repr_html_(), run.nodes._repr_html_()):
@@ -91,7 +92,7 @@ def test_a_long_table_shows_its_beginning() -> None:
     assert Columns.of(["n"], [])._repr_html_().count("<tr>") == 1
 
 
-def test_reading_takes_no_lease_and_writes_nothing(two_runs: ToyRepository, tmp_path: Path) -> None:
+def test_loading_takes_no_lease_and_writes_no_file(two_runs: ToyRepository, tmp_path: Path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(two_runs.run_dir("one"), copy)
     lease = Lease.acquire(copy / LEASE)  # another process owns the run
@@ -105,8 +106,8 @@ def test_reading_takes_no_lease_and_writes_nothing(two_runs: ToyRepository, tmp_
         lease.release()
 
 
-def test_a_run_that_was_killed_is_read(two_runs: ToyRepository, tmp_path: Path) -> None:
-    """Without its manifest, and with a torn last line: as after a kill between two snapshots."""
+def test_a_killed_run_can_be_loaded(two_runs: ToyRepository, tmp_path: Path) -> None:
+    """Its manifest is missing and its last line is torn, as after a kill between two snapshots."""
     copy = tmp_path / "run"
     shutil.copytree(two_runs.run_dir("one"), copy)
     (copy / MANIFEST).unlink()
@@ -116,7 +117,7 @@ def test_a_run_that_was_killed_is_read(two_runs: ToyRepository, tmp_path: Path) 
     assert isinstance(run, TreeRun)
     assert not run.is_finished
     assert "none yet" in run._repr_html_()
-    (copy / EVENTS).write_bytes(b"".join(lines[:4]))  # nothing was queued yet
+    (copy / EVENTS).write_bytes(b"".join(lines[:4]))  # no evaluation was queued yet
     treewright.load_run(copy)._repr_html_()
     (copy / EVENTS).write_bytes(b"".join([*lines[:2], b"damage\n", *lines[3:]]))
     with pytest.raises(StorageError, match=r"events\.jsonl"):
@@ -124,7 +125,7 @@ def test_a_run_that_was_killed_is_read(two_runs: ToyRepository, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["centralized", "distributed"])
-def test_a_recorded_proof_run_step_by_step(name: str) -> None:
+def test_a_recorded_proof_run_has_its_steps(name: str) -> None:
     run = treewright.load_run(SAMPLES / name)
     assert isinstance(run, ProofRun)
     assert run.is_finished
@@ -148,7 +149,7 @@ def test_a_recorded_proof_run_step_by_step(name: str) -> None:
         list(run.steps("other"))
 
 
-def test_a_proof_run_that_was_just_made(tmp_path: Path) -> None:
+def test_a_new_proof_run_can_be_loaded(tmp_path: Path) -> None:
     shutil.copy(SAMPLES / "centralized" / "run.json", tmp_path)
     run = treewright.load_run(tmp_path)
     assert isinstance(run, ProofRun)
@@ -158,7 +159,7 @@ def test_a_proof_run_that_was_just_made(tmp_path: Path) -> None:
     assert "not yet" in run._repr_html_()
 
 
-def test_a_search_of_ones_own(tmp_path: Path) -> None:
+def test_a_library_search_can_be_loaded(tmp_path: Path) -> None:
     with treewright.open_search(tmp_path / "s", policy="best-first", seed=1, budget=6) as search:
         for number in range(5):
             task = search.ask()
@@ -178,7 +179,7 @@ def test_a_search_of_ones_own(tmp_path: Path) -> None:
     ElementTree.fromstring(f"<div>{run._repr_html_()}</div>")
 
 
-def test_a_run_is_found_by_its_id_and_what_is_none_is_an_error(
+def test_a_run_is_found_by_its_id_and_a_missing_run_is_an_error(
     two_runs: ToyRepository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(two_runs.path)

@@ -1,4 +1,5 @@
-"""The same tree whatever the timing: completion orders permuted, workers varied, live recorded."""
+"""Any timing gives the same tree: completion orders permuted, workers varied, live order
+recorded."""
 
 from __future__ import annotations
 

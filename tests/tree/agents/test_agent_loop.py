@@ -100,7 +100,7 @@ def test_reviewer_sends_the_coder_back_once(run, worktree: Path, tmp_path: Path)
     assert "verdict: changes requested\n" in first
     assert "say why" in first
     assert "verdict: approved" in second
-    assert "new.py" in second  # untracked files are part of what is reviewed
+    assert "new.py" in second  # the review includes untracked files
 
 
 def test_max_rounds_without_approval_fails_or_proceeds(run, worktree: Path):
