@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from treewright.proving.records import GoalResult
     from treewright.proving.run import RunResult as ProofResult
     from treewright.runs.columns import Columns, Picture
+    from treewright.runs.commit_search import search_commits
     from treewright.runs.compared_runs import compare
     from treewright.runs.comparison import Comparison
     from treewright.runs.proof_run import ProofRun, Simulation, TacticTried
     from treewright.runs.run_loader import load_run
     from treewright.runs.search_run import SearchRun
     from treewright.runs.tree_run import TreeRun
+    from treewright.search.policies.base import Choice, Policy
     from treewright.search.study import Search, open_search
     from treewright.search.tasks import EvaluationFailed, Result, Task
     from treewright.search.tree import Node
@@ -35,6 +37,7 @@ _PUBLIC = {
     "TreeRun": ("treewright.runs.tree_run", "TreeRun"),
     "compare": ("treewright.runs.compared_runs", "compare"),
     "load_run": ("treewright.runs.run_loader", "load_run"),
+    "search_commits": ("treewright.runs.commit_search", "search_commits"),
     "Certificate": ("treewright.lean.verify.certificate", "Certificate"),
     "GoalResult": ("treewright.proving.records", "GoalResult"),
     "NoVerdict": ("treewright.lean.verify.verdict", "NoVerdict"),
@@ -46,7 +49,9 @@ _PUBLIC = {
     "verify": ("treewright.lean.verify.api", "verify"),
     "EvaluationFailed": ("treewright.search.tasks", "EvaluationFailed"),
     "Result": ("treewright.search.tasks", "Result"),
+    "Choice": ("treewright.search.policies.base", "Choice"),
     "Node": ("treewright.search.tree", "Node"),
+    "Policy": ("treewright.search.policies.base", "Policy"),
     "Search": ("treewright.search.study", "Search"),
     "Task": ("treewright.search.tasks", "Task"),
     "open_search": ("treewright.search.study", "open_search"),
@@ -55,6 +60,7 @@ _PUBLIC = {
 
 __all__ = [
     "Certificate",
+    "Choice",
     "Columns",
     "Comparison",
     "EvaluationFailed",
@@ -62,6 +68,7 @@ __all__ = [
     "NoVerdict",
     "Node",
     "Picture",
+    "Policy",
     "ProofResult",
     "ProofRun",
     "Result",
@@ -79,6 +86,7 @@ __all__ = [
     "open_search",
     "prove",
     "resume_proof",
+    "search_commits",
     "validate_search",
     "verify",
 ]

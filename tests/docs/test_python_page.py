@@ -14,6 +14,7 @@ import pytest
 
 import treewright as package
 from tests.here import Program
+from tests.toy import ToyRepository
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "python.md").read_text("utf-8")
@@ -86,10 +87,13 @@ def test_the_snippets_run_in_order(
 ) -> None:
     """They run in one directory, as in a notebook."""
     assert SNIPPETS
+    ToyRepository.create(tmp_path / "my-project")
     monkeypatch.chdir(tmp_path)
     for snippet in SNIPPETS:
         exec(compile(snippet, "docs/python.md", "exec"), {"__name__": "snippet"})
-    assert capsys.readouterr().out.startswith("True")
+    out = capsys.readouterr().out
+    assert out.startswith("no_new_ideas ")
+    assert "\nTrue " in out
 
 
 def test_importing_treewright_imports_few_modules() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -54,6 +55,16 @@ def test_passing_errors_are_retried(status: int):
         answer = client(it.url).ask(HELLO)
     assert (answer.text, answer.attempts, len(it.requests)) == ("hi", 2, 2)
     assert answer.usage == Usage(100, 10, 0.0, 110), "no price is known"
+
+
+def test_a_thread_with_a_running_event_loop_can_ask():
+    """As in a notebook, whose cells run below an event loop."""
+
+    async def cell() -> str:
+        return client(it.url).ask(HELLO).text
+
+    with stand_in(Step(body=completion("hi"))) as it:
+        assert asyncio.run(cell()) == "hi"
 
 
 def test_an_endpoint_that_stays_away_is_told_once(caplog, monkeypatch):

@@ -16,6 +16,7 @@ import math
 import random
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -63,8 +64,19 @@ class ChatClient:
         self.endpoint = endpoint
 
     def ask(self, request: Request, *, unwanted: Unwanted = lambda: False) -> Answer:
-        """Send a request and wait for the answer; see `ask_async`."""
-        return asyncio.run(self.ask_async(request, unwanted=unwanted))
+        """Send a request and wait for the answer; see `ask_async`.
+
+        In a thread with a running event loop, as in a notebook, the loop of the request has
+        another thread.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.ask_async(request, unwanted=unwanted))
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(
+                lambda: asyncio.run(self.ask_async(request, unwanted=unwanted))
+            ).result()
 
     async def ask_async(
         self,

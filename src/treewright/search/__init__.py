@@ -7,7 +7,7 @@ choice knows, `study.py` makes the search durable and `evaluation_loop.py` gives
 
 Imports the kernel only. Read first: `study.py`, `sequencer.py`, `policies/best_first.py`.
 
-A policy of another package imports its base classes from here:
+A policy of another package imports its base classes from here, or from `treewright`:
 
     from treewright.search import Choice, Policy
 """
