@@ -91,9 +91,9 @@ def test_doctor(treewright_here: Run) -> None:
 
 def test_install_twice_does_nothing(treewright: Run, home: LeanHome, tmp_path: Path) -> None:
     done = treewright("lean", "install")
-    assert (done.returncode, done.stdout) == (0, f"Lean is already there: {home.path}\n")
+    assert (done.returncode, done.stdout) == (0, f"Lean is already installed: {home.path}\n")
     done = treewright("lean", "install", "--repair")
-    assert (done.returncode, done.stdout) == (0, f"Lean is as it should be: {home.path}\n")
+    assert (done.returncode, done.stdout) == (0, f"Lean is intact: {home.path}\n")
     (tmp_path / "x.tgz").write_bytes(b"not it")
     wrong = treewright("lean", "install", "--from", "x.tgz")
     assert wrong.returncode == 1

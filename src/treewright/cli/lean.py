@@ -58,7 +58,7 @@ def install(from_file: Path | None, force: bool, repair: bool) -> None:
         done = "installed"
     elif repair and installer.is_installed():
         home, problem = installer.repair(DownloadBar(), from_file=from_file)
-        done = "unchanged"
+        done = "intact"
         if problem:
             done = "installed again"
             announce(problem)
