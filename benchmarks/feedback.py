@@ -138,7 +138,7 @@ class Generator:
         self._told = told
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
-        node: dict[str, Any] = json.loads(msgspec.json.encode(node_description.as_json(context)))
+        node: dict[str, Any] = json.loads(msgspec.json.encode(node_description.build_json(context)))
         states, state = self._states(node["path"])
         changes: list[Change] = []
         if self._told:
@@ -230,7 +230,9 @@ def evaluations_needed(directory: Path, task: Task, *, told: bool) -> int:
         ideas_per_node=IDEAS_PER_NODE, beam_width=1, max_depth=BUDGET, dry_run=True,
         max_total_idea_evals=BUDGET, stop_on_empty_frontier=False, dedupe_scope="none",
     )  # fmt: skip
-    source = mock.patch.object(expansion, "rehearsed_source", return_value=Generator(task, told))
+    source = mock.patch.object(
+        expansion, "make_rehearsal_source", return_value=Generator(task, told)
+    )
     with source, open_run(RunRequest(toy.path, "run", shape=shape)) as coordinator:
         coordinator.make_executor = lambda _: InlineExecutor(evaluator(task))  # pyright: ignore[reportAttributeAccessIssue]
         while coordinator.advance():

@@ -71,7 +71,7 @@ def opened(
         dry_run=True,
         dedupe_scope="none",
     )
-    free = mock.patch.object(expansion, "rehearsed_source", return_value=FreeIdeas())
+    free = mock.patch.object(expansion, "make_rehearsal_source", return_value=FreeIdeas())
     # All have the root's results, and the same results count once.
     all_new = mock.patch.object(KnownCode, "twin", return_value=None)
     with free, all_new, open_run(RunRequest(repo, run_id, shape=shape)) as coordinator:

@@ -8,8 +8,8 @@ from tests.toy import ToyRepository
 from tests.tree.making import LOSS, manifest
 from tests.tree.runs import search
 from treewright.tree.config import Config, MutateIdeas, SweepConfig, load
-from treewright.tree.ideas import expansion as context
-from treewright.tree.ideas.history_markdown import tell
+from treewright.tree.ideas import node_description
+from treewright.tree.ideas.history_markdown import render_history
 from treewright.tree.ideas.search_history import Outcomes, Returned
 from treewright.tree.records import store
 from treewright.tree.records.model import Node
@@ -43,9 +43,9 @@ def test_the_context_has_ideas_and_measurements_when_a_mean_is_missing(
         worktree_path=None, baseline_results_csv_path="", sweep_config_limit=8,
         idea_chain=["idea.md"], status="frontier", created_at="", node_ideas_dir="node_ideas/n0001",
     )  # fmt: skip
-    monkeypatch.setattr(context, "last_summary", lambda *_: MEASURED)
+    monkeypatch.setattr(node_description, "last_summary", lambda *_: MEASURED)
     outcomes = Outcomes(tmp_path, tmp_path, CONFIG, run, node)
-    told = context.describe_node(outcomes)
+    told = node_description.describe_node(outcomes)
     assert "- Lower the rate" in told
     assert "Measured, parent-relative: grade strong (primary_metric_improved)" in told
     assert "- loss (minimize): 2 -> 1.5, improved" in told
@@ -68,6 +68,6 @@ def test_the_context_has_the_output_of_the_evaluation(tmp_path: Path) -> None:
     assert outcomes.returned() == Returned(
         {"hits": 7.0}, ["note: too slow"], "artifact: a long tail"
     )
-    told = "\n".join(tell(outcomes, 1000))
+    told = "\n".join(render_history(outcomes, 1000))
     for part in ("- hits: 7", "- note: too slow", "artifact: a long tail"):
         assert part in told

@@ -51,7 +51,7 @@ def describe_item(run_dir: Path, manifest: Manifest, item: str) -> dict[str, Any
             "text": text,
             "cut": bool(idea and idea[2] > idea[1]),
         },
-        "fate": reasons.fate(evaluation),
+        "fate": reasons.describe_fate(evaluation),
         "words": describe_decision(evaluation),
         "comparisons": _comparisons(run_dir, manifest, evaluation),
         "logs": [
@@ -208,17 +208,17 @@ def _describe_outcome(evaluation: Evaluation) -> list[str]:
     if evaluation.decision is None:
         sentences = [_UNDECIDED[evaluation.status]]
         if evaluation.error is not None:
-            sentences.append(f"{_capital(reasons.reason(evaluation.error.code, reasons.PLAIN))}: "
-                        f"{evaluation.error.message}")  # fmt: skip
+            cause = reasons.describe_reason(evaluation.error.code, reasons.PLAIN)
+            sentences.append(f"{_capital(cause)}: {evaluation.error.message}")
         return sentences
     if evaluation.decision.fate != "promoted":
-        return [reasons.why_rejected(evaluation, reasons.PLAIN)]
+        return [reasons.explain_rejection(evaluation, reasons.PLAIN)]
     return _promoted(evaluation, evaluation.decision)
 
 
 def _promoted(evaluation: Evaluation, made: Decision) -> list[str]:
     rank = f", ranked {made.rank} of its depth" if made.rank is not None else ""
-    because = reasons.join(made.gate.reasons, reasons.PLAIN)
+    because = reasons.join_reasons(made.gate.reasons, reasons.PLAIN)
     sentences = [
         f"Promoted to {made.promoted_to_node_id}{rank}: {because or 'it passed the gate'}."
     ]

@@ -125,7 +125,7 @@ def describe_stop(manifest: Manifest) -> str | None:
     """Return the stop reason in words, or None."""
     if manifest.stop_reason is None:
         return None
-    return reasons.stop(manifest.stop_reason)
+    return reasons.describe_stop(manifest.stop_reason)
 
 
 def tree(live: LiveTree, titles: dict[str, str], since: str | None) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from treewright.tree.records import store
 from treewright.tree.records.description import best_node, describe
 from treewright.tree.records.model import Evaluation, Manifest, Node, Recommendation, Unset
 from treewright.tree.report.run_facts import Facts
-from treewright.tree.report.score_chart import score_chart
-from treewright.tree.report.tree_picture import tree_picture
+from treewright.tree.report.score_chart import draw_score_chart
+from treewright.tree.report.tree_picture import draw_tree
 
 _EVALUATION = (
     "eval_id", "parent_node_id", "depth", "idea_id", "idea", "status", "fate", "node_id", "score",
@@ -78,11 +78,11 @@ class TreeRun:
 
     def tree(self) -> Picture:
         """Return the picture of the tree in the report."""
-        return Picture(tree_picture(self.facts))
+        return Picture(draw_tree(self.facts))
 
     def scores(self) -> Picture:
         """Return a chart of every score by depth, and of the best so far."""
-        return Picture(score_chart(self.facts))
+        return Picture(draw_score_chart(self.facts))
 
     @cached_property
     def facts(self) -> Facts:

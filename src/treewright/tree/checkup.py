@@ -20,7 +20,7 @@ from treewright.tree.agents import prompt_templates, source_view
 from treewright.tree.agents.backend import Role
 from treewright.tree.agents.backend_factory import probe_backend
 from treewright.tree.agents.presets import PRESETS
-from treewright.tree.agents.view import View
+from treewright.tree.agents.source_view import View
 from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
 from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.sweep_imports import try_imports
@@ -324,7 +324,7 @@ def _prompts(repo: Path, config: Config) -> Iterator[Check]:
             shown: list[str] = []
             if prompt_templates.mentions(template, "repository"):
                 text += source_view.show_files(repo, "", room, view)
-                shown = view.visible(source_view.files(repo))
+                shown = view.visible(source_view.list_files(repo))
         except (UsageError, source_view.PromptTooLong) as problem:
             hint = "raise `prompt_tokens`"
             yield Check("repository", name, "failed", str(problem), hint)

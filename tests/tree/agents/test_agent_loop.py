@@ -14,7 +14,7 @@ from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
 from treewright.tree.agents import review_round
 from treewright.tree.agents.backend import AgentFailure
-from treewright.tree.agents.implementation import Implementation, implement
+from treewright.tree.agents.implementation import Assignment, Implementation, implement
 from treewright.tree.config import (
     AgentsConfig,
     CommandBackend,
@@ -59,7 +59,9 @@ def run(
         )
         options = {k: fields.pop(k) for k in ("cancel", "parent_context") if k in fields}
         config = make_config(agents, **fields)
-        return implement(config, idea, worktree, tmp_path / "logs", repo=tmp_path, **options)
+        return implement(
+            Assignment(config, idea, worktree, tmp_path / "logs", repo=tmp_path, **options)
+        )
 
     return go
 
@@ -159,7 +161,7 @@ def test_commits_and_branch_switches_of_an_agent_are_undone(
     base = run_git(worktree, "rev-parse", "HEAD")
     coder = CommandBackend(command=["sh", "-c", f"echo 'RATE = 9' > model.py && {commands}"])
     config = make_config(AgentsConfig(coder=coder))
-    implement(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path)
+    implement(Assignment(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path))
     assert run_git(worktree, "rev-parse", "HEAD") == base
     assert run_git(worktree, "symbolic-ref", "HEAD") == "refs/heads/cand/e1"
     assert run_git(worktree, "branch", "--format=%(refname:short)").split() == ["cand/e1", "main"]
@@ -197,7 +199,7 @@ def test_nothing_that_an_agent_does_to_shared_refs_reaches_the_repository(
     script = f"echo 'RATE = 9' > model.py; git log --oneline main kept v1 -- && {{ {commands}; }}"
     coder = CommandBackend(command=["sh", "-c", f"{script}; true"])
     config = make_config(AgentsConfig(coder=coder))
-    implement(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path)
+    implement(Assignment(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path))
     assert shared() == before
     assert (worktree / "model.py").read_text() == "RATE = 9\n"
     assert run_git(worktree, "status", "--porcelain") == "M  model.py"
@@ -211,7 +213,7 @@ def test_ignored_files_that_an_agent_staged_stay_staged(
     script = "echo '*.dat' > .gitignore; echo 1 > table.dat; git add -f table.dat; git commit -qm x"
     coder = CommandBackend(command=["sh", "-c", script])
     config = make_config(AgentsConfig(coder=coder))
-    implement(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path)
+    implement(Assignment(config, "# Idea", worktree, tmp_path / "logs", repo=tmp_path))
     assert run_git(worktree, "diff", "--cached", "--name-only", "HEAD") == ".gitignore\ntable.dat"
 
 
@@ -221,7 +223,13 @@ def test_a_branch_of_an_agent_that_failed_is_removed_too(
     coder = CommandBackend(command=["sh", "-c", "git switch -qc stray && exit 1"])
     with pytest.raises(AgentFailure, match="exited with code 1"):
         implement(
-            make_config(AgentsConfig(coder=coder)), "# I", worktree, tmp_path / "l", repo=tmp_path
+            Assignment(
+                make_config(AgentsConfig(coder=coder)),
+                "# I",
+                worktree,
+                tmp_path / "l",
+                repo=tmp_path,
+            )
         )
     assert run_git(worktree, "branch", "--format=%(refname:short)").split() == ["cand/e1", "main"]
 
@@ -241,7 +249,13 @@ def test_a_ruined_worktree_is_a_failure_not_a_traceback(
     coder = CommandBackend(command=["sh", "-c", "rm -rf .git && echo x > model.py"])
     with pytest.raises(AgentFailure) as caught:
         implement(
-            make_config(AgentsConfig(coder=coder)), "# I", worktree, tmp_path / "l", repo=tmp_path
+            Assignment(
+                make_config(AgentsConfig(coder=coder)),
+                "# I",
+                worktree,
+                tmp_path / "l",
+                repo=tmp_path,
+            )
         )
     assert caught.value.code == "worktree_damaged"
 
@@ -249,13 +263,13 @@ def test_a_ruined_worktree_is_a_failure_not_a_traceback(
 @pytest.mark.parametrize(
     ("agents", "message"),
     [
-        (AgentsConfig(coder=NoBackend()), "somebody must make the change"),
+        (AgentsConfig(coder=NoBackend()), "a coder has to make the change"),
         (AgentsConfig(planner=PatchBackend()), "only the coder applies patches"),
     ],
 )
 def test_roles_that_make_no_sense(agents, message, worktree: Path, tmp_path: Path, make_config):
     with pytest.raises(UsageError, match=message):
-        implement(make_config(agents), IDEA, worktree, tmp_path / "l", repo=tmp_path)
+        implement(Assignment(make_config(agents), IDEA, worktree, tmp_path / "l", repo=tmp_path))
 
 
 def test_script_without_a_fitting_entry(run):

@@ -13,8 +13,8 @@ from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
 from treewright.tree.agents import source_view
 from treewright.tree.agents.backend import AgentFailure
-from treewright.tree.agents.implementation import Implementation, implement
-from treewright.tree.agents.view import View
+from treewright.tree.agents.implementation import Assignment, Implementation, implement
+from treewright.tree.agents.source_view import View
 from treewright.tree.config import (
     AgentsConfig,
     Config,
@@ -56,7 +56,7 @@ def run(worktree: Path, tmp_path: Path, make_config) -> Callable[..., Implementa
             reviewer=backend if "reviewer" in roles else NoBackend(),
         )
         config: Config = make_config(agents, max_review_rounds=1)
-        return implement(config, idea, worktree, tmp_path / "logs", repo=tmp_path)
+        return implement(Assignment(config, idea, worktree, tmp_path / "logs", repo=tmp_path))
 
     return go
 

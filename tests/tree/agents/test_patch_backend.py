@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from treewright.tree.agents.backend import AgentFailure, RoleRequest
-from treewright.tree.agents.patch_coder import PatchCoder, apply
+from treewright.tree.agents.edits import apply_patch
+from treewright.tree.agents.patch_coder import PatchCoder
 
 
 def code(idea: str, worktree: Path) -> str:
@@ -54,7 +55,7 @@ def test_patches_cannot_leave_the_worktree(path: str, worktree: Path, tmp_path: 
     git_file = (worktree / ".git").read_bytes()
     patch = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+mine\n"
     with pytest.raises(AgentFailure) as caught:
-        apply(patch, worktree)
+        apply_patch(patch, worktree)
     assert caught.value.code == "patch_failed"
     assert list(outside.iterdir()) == []
     assert not (worktree.parent / "outside.txt").exists()
@@ -68,14 +69,16 @@ def test_miscounted_hunk_is_recounted_and_said(worktree: Path):
 
 def test_lf_patch_on_a_crlf_file_keeps_crlf(worktree: Path):
     (worktree / "model.py").write_bytes(b"A = 1\r\nB = 2\r\n")
-    apply("--- a/model.py\n+++ b/model.py\n@@ -1,2 +1,2 @@\n-A = 1\n+A = 5\n B = 2\n", worktree)
+    apply_patch(
+        "--- a/model.py\n+++ b/model.py\n@@ -1,2 +1,2 @@\n-A = 1\n+A = 5\n B = 2\n", worktree
+    )
     assert (worktree / "model.py").read_bytes() == b"A = 5\r\nB = 2\r\n"
 
 
 def test_patch_applies_in_a_repository_with_whitespace_rules(worktree: Path, run_git):
     """A user's `apply.whitespace = error` must not decide which ideas can be tried."""
     run_git(worktree, "config", "apply.whitespace", "error")
-    apply(rate("RATE = 0.5   "), worktree)
+    apply_patch(rate("RATE = 0.5   "), worktree)
     assert (worktree / "model.py").read_text().startswith("RATE = 0.5   \n")
 
 
@@ -90,5 +93,5 @@ def test_a_patch_without_context_is_placed_by_its_lines_and_said(header: str, wo
 def test_a_patch_without_context_must_still_match(worktree: Path, run_git):
     patch = "--- a/model.py\n+++ b/model.py\n@@ -2 +2 @@\n-DEPTH = 9\n+DEPTH = 4\n"
     with pytest.raises(AgentFailure, match="does not apply"):
-        apply(patch, worktree)
+        apply_patch(patch, worktree)
     assert run_git(worktree, "status", "--porcelain") == ""

@@ -44,10 +44,10 @@ def test_substitution_replaces_known_names_once_and_nothing_else(parts, idea: st
 
 
 def test_builtin_prompts_use_what_they_need():
-    for purpose, needed in prompt_templates.NEEDED.items():
+    for purpose, needed in prompt_templates.REQUIRED.items():
         for name in needed:
-            assert prompt_templates.mentions(prompt_templates.builtin(purpose), name)
-    assert "VERDICT: APPROVE" in prompt_templates.builtin("reviewer")
+            assert prompt_templates.mentions(prompt_templates.load_builtin(purpose), name)
+    assert "VERDICT: APPROVE" in prompt_templates.load_builtin("reviewer")
 
 
 @pytest.mark.parametrize("value", ["short", "1", ""])

@@ -24,7 +24,7 @@ CHANGE = block("model.py", "RATE = 0.1\n", "RATE = 0.7\n")
 
 
 def test_search_replace_among_prose(worktree: Path):
-    reply_edits.apply(f"I will raise the rate.\n\n{CHANGE}\nThat is all.\n", worktree)
+    reply_edits.apply_edits(f"I will raise the rate.\n\n{CHANGE}\nThat is all.\n", worktree)
     assert (worktree / "model.py").read_text().startswith("RATE = 0.7\nDEPTH = 3\n")
 
 
@@ -39,7 +39,7 @@ def test_search_replace_among_prose(worktree: Path):
     ],
 )
 def test_the_ways_models_write_the_path(text: str):
-    assert reply_edits.parse(text).edits == (Replacement("model.py", "a\n", "b\n"),)
+    assert reply_edits.parse_edits(text).edits == (Replacement("model.py", "a\n", "b\n"),)
 
 
 BARE = "<<<<<<< SEARCH\nRATE = 0.1\n=======\nRATE = 0.7\n>>>>>>> REPLACE\n"
@@ -63,13 +63,13 @@ BARE = "<<<<<<< SEARCH\nRATE = 0.1\n=======\nRATE = 0.7\n>>>>>>> REPLACE\n"
     ],
 )
 def test_a_block_without_a_path_is_for_the_only_editable_file(text: str, worktree: Path):
-    reply_edits.apply(text, worktree, ["model.py"])
+    reply_edits.apply_edits(text, worktree, ["model.py"])
     assert (worktree / "model.py").read_text().startswith("RATE = 0.7\nDEPTH = 3\n")
 
 
 def test_without_a_path_a_block_is_for_the_file_of_the_block_before_it(worktree: Path):
     more = "<<<<<<< SEARCH\nDEPTH = 3\n=======\nDEPTH = 4\n>>>>>>> REPLACE\n"
-    reply_edits.apply(
+    reply_edits.apply_edits(
         f"{CHANGE}and then also the depth\n{more}", worktree, ["README.md", "model.py"]
     )
     assert (worktree / "model.py").read_text().startswith("RATE = 0.7\nDEPTH = 4\n")
@@ -78,21 +78,23 @@ def test_without_a_path_a_block_is_for_the_file_of_the_block_before_it(worktree:
 def test_a_file_is_found_by_the_end_of_its_path(worktree: Path):
     (worktree / "task").mkdir()
     (worktree / "task/program.py").write_text("RATE = 0.1\n")
-    reply_edits.apply(f"program.py\n{BARE}", worktree, ["README.md", "model.py", "task/program.py"])
+    reply_edits.apply_edits(
+        f"program.py\n{BARE}", worktree, ["README.md", "model.py", "task/program.py"]
+    )
     assert (worktree / "task/program.py").read_text() == "RATE = 0.7\n"
 
 
 def test_commentary_is_no_file_name(worktree: Path):
     text = f"This makes it converge faster:\n{BARE}"
     with pytest.raises(AgentFailure, match=r"no path.* README\.md, model\.py") as caught:
-        reply_edits.apply(text, worktree, ["README.md", "model.py"])
+        reply_edits.apply_edits(text, worktree, ["README.md", "model.py"])
     assert "converge" not in caught.value.message
 
 
 def test_the_error_names_the_block_and_shows_the_nearest_lines(worktree: Path):
     wrong = block("model.py", "def fit(x):\n    return  x*RATE\n", "def fit(x):\n    return x\n")
     with pytest.raises(AgentFailure, match=r"edit 2 of 2: .*nearest lines are 5-6") as caught:
-        reply_edits.apply(CHANGE + wrong, worktree)
+        reply_edits.apply_edits(CHANGE + wrong, worktree)
     assert "\n" not in caught.value.message
     assert "def fit(x):\n    return x * RATE\n" in caught.value.detail
 
@@ -100,7 +102,7 @@ def test_the_error_names_the_block_and_shows_the_nearest_lines(worktree: Path):
 def test_whole_files_and_plain_code_blocks():
     text = "```python path=a/b.py\nx = 1\n```\nAs in\n```python\nnot an edit\n```\n"
     text += '```text path="with blank.txt"\nhi\n```\n'
-    assert reply_edits.parse(text).edits == (
+    assert reply_edits.parse_edits(text).edits == (
         FileEdit("a/b.py", "x = 1\n"),
         FileEdit("with blank.txt", "hi\n"),
     )
@@ -111,14 +113,14 @@ def test_edits_build_on_each_other_in_order(worktree: Path):
         "model.py", "RATE = 1\n", "X = 2\n"
     )
     text += block("new/file.py", "", "A = 1\n") + block("new/file.py", "A = 1\n", "A = 3\n")
-    reply_edits.apply(text, worktree)
+    reply_edits.apply_edits(text, worktree)
     assert (worktree / "model.py").read_text().startswith("X = 2\n")
     assert (worktree / "new/file.py").read_text() == "A = 3\n"
 
 
 def test_a_diff(worktree: Path):
     diff = "--- a/model.py\n+++ b/model.py\n@@ -1,2 +1,2 @@\n-RATE = 0.1\n+RATE = 8\n DEPTH = 3\n"
-    reply_edits.apply(f"Here:\n```diff\n{diff}```\n", worktree)
+    reply_edits.apply_edits(f"Here:\n```diff\n{diff}```\n", worktree)
     assert (worktree / "model.py").read_text().startswith("RATE = 8\n")
 
 
@@ -126,10 +128,10 @@ def test_a_diff(worktree: Path):
     ("reply", "code", "message"),
     [
         ("I would rather not.", "edits_missing", "contains no edit"),
-        (CHANGE + block("model.py", "NOT THERE\n", "x\n"), "edits_failed", "does not stand in"),
+        (CHANGE + block("model.py", "NOT THERE\n", "x\n"), "edits_failed", "is not in"),
         (CHANGE + block("absent.py", "a\n", "x\n"), "edits_failed", "absent.py does not exist"),
         (CHANGE + block("README.md", "", "x\n"), "edits_failed", "README.md exists"),
-        (CHANGE + block("twice.txt", "same\n", "x\n"), "edits_failed", "stands 2 times"),
+        (CHANGE + block("twice.txt", "same\n", "x\n"), "edits_failed", "occurs 2 times"),
         (CHANGE + block("image.bin", "a\n", "x\n"), "edits_failed", "not a text file"),
         (CHANGE + block("README.md/x", "", "x\n"), "edits_failed", "README.md"),
         (CHANGE + "model.py\n<<<<<<< SEARCH\na\n", "edits_invalid", "not closed"),
@@ -144,7 +146,7 @@ def test_nothing_is_changed_when_one_edit_is_wrong(
     (worktree / "image.bin").write_bytes(b"\xff\xfe\x00")
     before = run_git(worktree, "status", "--porcelain")
     with pytest.raises(AgentFailure, match=message) as caught:
-        reply_edits.apply(reply, worktree)
+        reply_edits.apply_edits(reply, worktree)
     assert caught.value.code == code
     assert run_git(worktree, "status", "--porcelain") == before
 
@@ -168,7 +170,7 @@ def test_a_write_that_fails_takes_the_others_back(worktree: Path, run_git):
 def test_line_endings_and_last_line_are_kept(ending: bytes, last: bytes, worktree: Path):
     target = worktree / "model.py"
     target.write_bytes(ending.join([b"A = 1", b"B = 2", b"C = 3", last]))
-    reply_edits.apply(block("model.py", "B = 2\n", "B = 5\nB2 = 6\n"), worktree)
+    reply_edits.apply_edits(block("model.py", "B = 2\n", "B = 5\nB2 = 6\n"), worktree)
     expected = ending.join([b"A = 1", b"B = 5", b"B2 = 6", b"C = 3", last])
     assert target.read_bytes() == expected
 
@@ -225,7 +227,7 @@ texts = st.lists(lines, max_size=8).map(lambda found: "".join(f"{line}\n" for li
 def test_whole_files_come_back_as_they_were_written(one: str, two: str):
     fence = fence_for(one + two) + "`"
     reply = "".join(f"{fence}text path=f{n}\n{body}{fence}\n" for n, body in enumerate((one, two)))
-    assert reply_edits.parse(reply).edits == (FileEdit("f0", one), FileEdit("f1", two))
+    assert reply_edits.parse_edits(reply).edits == (FileEdit("f0", one), FileEdit("f1", two))
 
 
 @settings(max_examples=60, deadline=None)
@@ -233,7 +235,7 @@ def test_whole_files_come_back_as_they_were_written(one: str, two: str):
 def test_search_and_replace_comes_back_as_it_was_written(head, old, new, tail):
     current = head + old + tail
     edit = Replacement("f.txt", old, new)
-    assert reply_edits.parse(block("f.txt", old, new)).edits == (edit,)
+    assert reply_edits.parse_edits(block("f.txt", old, new)).edits == (edit,)
     with tempfile.TemporaryDirectory() as directory:
         target = Path(directory) / "f.txt"
         target.write_bytes(current.encode())
@@ -243,9 +245,9 @@ def test_search_and_replace_comes_back_as_it_was_written(head, old, new, tail):
             if current.startswith(old, start) and (start == 0 or current[start - 1] == "\n")
         ]
         if len(stands) == 1:
-            reply_edits.apply(block("f.txt", old, new), Path(directory))
+            reply_edits.apply_edits(block("f.txt", old, new), Path(directory))
             assert target.read_bytes() == (head + new + tail).encode()
         else:
             with pytest.raises(AgentFailure, match="times"):
-                reply_edits.apply(block("f.txt", old, new), Path(directory))
+                reply_edits.apply_edits(block("f.txt", old, new), Path(directory))
             assert target.read_bytes() == current.encode()

@@ -7,9 +7,8 @@ import pytest
 
 from tests.llm.endpoints import Step, completion, stand_in
 from treewright.tree.agents.backend import AgentFailure
-from treewright.tree.agents.implementation import implement
-from treewright.tree.agents.source_view import PromptTooLong, show_files
-from treewright.tree.agents.view import View
+from treewright.tree.agents.implementation import Assignment, implement
+from treewright.tree.agents.source_view import PromptTooLong, View, show_files
 from treewright.tree.config import AgentsConfig, EndpointConfig, OpenaiBackend, SweepConfig
 
 PROGRAM = "import os\n\n# EVOLVE-BLOCK-START\nRATE = 0.1\n# EVOLVE-BLOCK-END\n\nprint(RATE)\n"
@@ -84,7 +83,7 @@ def test_the_task_comes_first_and_the_budget_holds_for_every_prompt(
         backend = OpenaiBackend(endpoint=endpoint, prompt_tokens=1500)
         agents = AgentsConfig(planner=backend, coder=backend, reviewer=backend)
         config = make_config(agents, task="Fit the curve as well as you can.")
-        implement(config, "# Raise it\n", worktree, tmp_path / "logs", repo=tmp_path)
+        implement(Assignment(config, "# Raise it\n", worktree, tmp_path / "logs", repo=tmp_path))
         for request in it.requests:
             prompt = request["messages"][0]["content"]
             assert prompt.index("Fit the curve") < 200
@@ -92,5 +91,7 @@ def test_the_task_comes_first_and_the_budget_holds_for_every_prompt(
         small = msgspec.structs.replace(backend, prompt_tokens=100)
         config = make_config(AgentsConfig(coder=small), task="Fit the curve.")
         with pytest.raises(AgentFailure, match="raise `prompt_tokens`") as caught:
-            implement(config, "# Raise it\n", worktree, tmp_path / "logs", repo=tmp_path)
+            implement(
+                Assignment(config, "# Raise it\n", worktree, tmp_path / "logs", repo=tmp_path)
+            )
     assert caught.value.code == "prompt_too_long"

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from treewright.tree.agents import prompt_templates
-from treewright.tree.agents.reply_edits import Replacement, parse
+from treewright.tree.agents.reply_edits import Replacement, parse_edits
 from treewright.tree.agents.scripted_agent import load
 from treewright.tree.config import CommandIdeas, Config
 from treewright.tree.ideas.idea_text import blocks, language, patches
@@ -53,11 +53,11 @@ def test_the_script_the_edit_and_the_idea_are_read(tmp_path: Path):
     (tmp_path / "s.json").write_text(script)
     assert len(load(tmp_path / "s.json")) == 3
     (edit,) = snippets("agents.md", "text")
-    assert parse(edit).edits == (Replacement("src/model.py", "RATE = 0.1\n", "RATE = 0.2\n"),)
+    assert parse_edits(edit).edits == (Replacement("src/model.py", "RATE = 0.1\n", "RATE = 0.2\n"),)
     (idea,) = snippets("ideas.md", "markdown")
     assert len(patches(idea)) == 1
 
 
 def test_the_built_in_reply_format_is_the_one_that_is_read():
-    edits = parse(prompt_templates.builtin("edit_in_reply")).edits
+    edits = parse_edits(prompt_templates.load_builtin("edit_in_reply")).edits
     assert [edit.path for edit in edits] == ["path/to/file.py", "path/to/file.py"]

@@ -12,8 +12,8 @@ from benchmarks.feedback import Modules, evaluations_needed
 
 from tests.toy import ToyRepository
 from tests.tree.runs import RUN_ID, make_target, search
-from treewright.tree.ideas.history_markdown import tell
-from treewright.tree.ideas.search_history import Outcomes, Try
+from treewright.tree.ideas.history_markdown import render_history
+from treewright.tree.ideas.search_history import EarlierEvaluation, Outcomes
 from treewright.tree.records import store
 from treewright.tree.run.open import recorded_config
 
@@ -34,7 +34,7 @@ def outcomes(toy: ToyRepository, node: str = "n0001", seen: int | None = None) -
     )
 
 
-def by_idea(tries: list[Try]) -> dict[str, Try]:
+def by_idea(tries: list[EarlierEvaluation]) -> dict[str, EarlierEvaluation]:
     return {found.idea: found for found in tries}
 
 
@@ -83,7 +83,7 @@ def test_a_budget_is_kept_to(toy: ToyRepository) -> None:
         assert sum(len(msgspec.json.encode(found)) for found in history.tries) <= budget
         assert len(history.tries) + history.left_out == 8
     assert outcomes(toy).collect(2500).tries[0].idea == "Set B to 3.0"
-    assert len("\n".join(tell(outcomes(toy), 2500))) < 4500
+    assert len("\n".join(render_history(outcomes(toy), 2500))) < 4500
 
 
 def test_what_was_not_known_is_not_told(toy: ToyRepository) -> None:
@@ -94,7 +94,7 @@ def test_what_was_not_known_is_not_told(toy: ToyRepository) -> None:
 
 
 def test_the_words_have_the_numbers(toy: ToyRepository) -> None:
-    told = "\n".join(tell(outcomes(toy), 100_000))
+    told = "\n".join(render_history(outcomes(toy), 100_000))
     assert "- lower `loss`; this one decides: " in told
     assert "- n0001: Set B to 3.0" in told
     assert "- Set B to 0.5 (e000002, on the way here): gate_failed" in told

@@ -244,7 +244,7 @@ def test_llm_is_asked_again_where_it_only_repeats_ideas(llm_context):
     """A model that goes on repeating them has no more ideas, which is no failure."""
     other = Step(body=completion("## IDEA: Another\nText."))
     with stand_in(Step(body=completion(REPLY)), other) as it:
-        known = [key(text) for text in llm_source.parse(REPLY)]
+        known = [key(text) for text in llm_source.parse_ideas(REPLY)]
         assert [i.text for i in ask(llm_context, it.url, known).ideas] == ["# Another\n\nText.\n"]
         assert "tried before" in it.requests[1]["messages"][-1]["content"]
     with stand_in(Step(body=completion(REPLY))) as it:
@@ -290,7 +290,7 @@ def test_llm_is_told_why_a_reply_is_none_and_asked_again(llm_context):
     ],
 )
 def test_headings_as_models_write_them(reply: str):
-    found = llm_source.parse(reply)
+    found = llm_source.parse_ideas(reply)
     assert [text.split("\n")[0] for text in found] == ["# Raise it", "# Lower it"]
     assert "To 0.5." in found[0]
     assert "To 2." in found[1]
@@ -307,13 +307,13 @@ def test_headings_as_models_write_them(reply: str):
     ],
 )
 def test_what_is_no_list_of_ideas_is_none(reply: str):
-    assert llm_source.parse(reply) == []
+    assert llm_source.parse_ideas(reply) == []
 
 
 def test_llm_idea_that_was_cut_off_is_dropped(llm_context):
     with stand_in(Step(body=completion(REPLY, finish="length"))) as it:
         assert len(ask(llm_context, it.url).ideas) == 1
-    assert llm_source.parse("## IDEA: x\nhalf an", cut_off=True) == []
+    assert llm_source.parse_ideas("## IDEA: x\nhalf an", cut_off=True) == []
 
 
 def test_llm_endpoint_errors_are_source_errors(llm_context):

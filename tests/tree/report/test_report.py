@@ -49,7 +49,7 @@ def test_the_first_lines_say_what_the_best_costs_in_other_metrics(tmp_path: Path
     accuracy |= {"baseline_mean": 0.5, "candidate_mean": 0.51}
     unknown = {"name": "other", "baseline_mean": None, "candidate_mean": None}
     assert (
-        "\nBeside it, `bytes` went from 140.5 to 447 (lower is better: worse), "
+        "\nIn addition, `bytes` went from 140.5 to 447 (lower is better: worse), "
         "`acc` went from 0.5 to 0.51 (higher is better: no clear difference).\n"
     ) in with_metrics(tmp_path, small(tmp_path), size, accuracy, unknown)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from treewright.llm.usage import Usage
-from treewright.tree.agents.view import View
+from treewright.tree.agents.source_view import View
 from treewright.tree.guard.isolation import Isolation
 
 AGENT_TIMEOUT = "agent_timeout"
@@ -18,10 +18,15 @@ Role = Literal["planner", "coder", "reviewer"]
 
 
 class AgentFailure(Exception):
-    """A role could not do its part. `code` becomes the evaluation's error code.
+    """A call of a role failed.
 
-    `usage` is what had been spent by then: a failed attempt costs money too. `detail` are more
-    lines about the failure, for the model that is asked again.
+    Args:
+        code: The reason code of the failure; it becomes the error code of the evaluation.
+        message: One line for the user.
+        retryable: The same call may succeed later.
+        log: The log of the call.
+        usage: The usage of the failed call, which counts as spent.
+        detail: More lines about the failure, for the model that is asked again.
     """
 
     def __init__(
@@ -46,7 +51,7 @@ class AgentFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RoleRequest:
-    """One call of one role. `answered`: a model has answered in this evaluation already."""
+    """One call of one role."""
 
     role: Role
     round: int
@@ -58,20 +63,28 @@ class RoleRequest:
     owner: str = ""
     cancel: threading.Event | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
+    """Additional environment variables for commands."""
     isolation: Isolation | None = None
     answered: bool = False
+    """A model has answered in this evaluation before."""
     view: View = field(default_factory=View)
 
 
 @dataclass(frozen=True, slots=True)
 class RoleReply:
-    """`text` is what the agent said (a plan, a report, a review)."""
+    """The text of the agent's reply (a plan, a report or a review), and its usage."""
 
     text: str
     usage: Usage = field(default_factory=Usage)
 
 
 class Backend(Protocol):
-    """A coder backend leaves its edits in `request.worktree`; others leave it alone."""
+    """A way to play a role. As the coder it edits files in `request.worktree`."""
 
-    def run(self, request: RoleRequest) -> RoleReply: ...
+    def run(self, request: RoleRequest) -> RoleReply:
+        """Play the role once.
+
+        Raises:
+            AgentFailure: the role gave no usable reply.
+        """
+        ...

@@ -1,4 +1,4 @@
-"""From a role's configuration to its backend, and whether that backend can work here."""
+"""Backends from the configuration of a role, and checks of whether a backend can work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from treewright.llm import keys
 from treewright.llm.endpoint import check_installed, describe
 from treewright.tree.agents import prompt_templates, scripted_agent
 from treewright.tree.agents.backend import Backend, Role
-from treewright.tree.agents.command_agent import CommandAgent, arguments, find_executable, missing
+from treewright.tree.agents.command_agent import (
+    CommandAgent,
+    argument_template,
+    explain_missing,
+    find_executable,
+)
 from treewright.tree.agents.patch_coder import PatchCoder
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import (
@@ -23,11 +28,15 @@ from treewright.tree.config import (
 
 
 def make_backend(role: Role, config: BackendConfig, repo: Path) -> Backend | None:
-    """None means that the role is left out."""
+    """Return the backend of a role; None for a role that is left out.
+
+    Raises:
+        UsageError: the role cannot have this backend, or one of its files cannot be read.
+    """
     match config:
         case NoBackend():
             if role == "coder":
-                raise UsageError("agents.coder cannot be `none`: somebody must make the change")
+                raise UsageError("agents.coder cannot be `none`: a coder has to make the change")
             return None
         case PatchBackend():
             if role != "coder":
@@ -37,7 +46,7 @@ def make_backend(role: Role, config: BackendConfig, repo: Path) -> Backend | Non
             return CommandAgent(config)
         case OpenaiBackend():
             check_installed()
-            from treewright.tree.agents.chat_agent import ChatAgent  # asyncio takes its time
+            from treewright.tree.agents.chat_agent import ChatAgent  # importing asyncio is slow
 
             return ChatAgent(config)
         case ScriptedBackend():
@@ -45,9 +54,9 @@ def make_backend(role: Role, config: BackendConfig, repo: Path) -> Backend | Non
 
 
 def probe_backend(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, str]:
-    """Whether the role could be played here, and a line for people that says why (not).
+    """Return whether a backend can work here, and a line with the reason for the user.
 
-    Nothing is run or sent: an agent may be present and still be logged out.
+    No agent runs and no request is sent, so an agent that is logged out counts as able.
     """
     try:
         make_backend(role, config, repo)
@@ -65,10 +74,11 @@ def _probe(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, str]:
         case PatchBackend():
             return True, "applies the patch that the idea carries"
         case CommandBackend():
-            name = arguments(config, role)[0]
+            name = argument_template(config, role)[0]
             found = find_executable(name, repo)
             if found is None:
-                return False, missing(name, PRESETS[config.preset] if config.preset else None)
+                preset = PRESETS[config.preset] if config.preset else None
+                return False, explain_missing(name, preset)
             return True, f"runs {found}"
         case OpenaiBackend():
             return True, f"asks {describe(config.endpoint)} {keys.describe_key(config.endpoint)}"

@@ -1,4 +1,4 @@
-"""A role on a chat endpoint. The coder's reply carries its edits; see `replies`."""
+"""A role played by a chat model. The coder's reply carries its edits; see `reply_edits`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from treewright.tree.agents.backend import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.config import OpenaiBackend
 from treewright.tree.records import usage_log
 
-_REPAIRS = 1
-"""How often a coder whose edits do not fit the files is told so and asked again."""
+_MAX_REPAIRS = 1
+"""A coder gets this many more requests if its edits do not fit the files."""
 
 
 class ChatAgent:
+    """The backend `openai`."""
+
     def __init__(self, config: OpenaiBackend) -> None:
         self._endpoint = config.endpoint
         self._client = ChatClient(config.endpoint)
@@ -39,23 +41,24 @@ class ChatAgent:
         return RoleReply(text, sum(spent, Usage()))
 
     def _converse(self, messages: list[Message], spent: list[Usage], request: RoleRequest) -> str:
-        """Asks until the reply can be used; `messages` and `spent` grow with each answer."""
-        repairs_left = _REPAIRS
+        """Ask until a reply is usable. Append each answer to `messages` and its usage to
+        `spent`."""
+        repairs_left = _MAX_REPAIRS
         while True:
             answer = self._ask(messages, request, is_first=not (spent or request.answered))
             spent.append(answer.usage)
             usage_log.add(request.log_dir, answer.usage, role=request.role)
             messages.append(Message("assistant", answer.text))
             if request.role != "coder":
-                return _noted(answer)
+                return _with_note(answer)
             try:
                 self._edit(answer, request)
-                return _noted(answer)
+                return _with_note(answer)
             except AgentFailure as failure:
                 if not repairs_left:
                     raise
                 repairs_left -= 1
-                messages.append(Message("user", _please_repair(failure)))
+                messages.append(Message("user", _repair_request(failure)))
 
     def _ask(self, messages: list[Message], request: RoleRequest, is_first: bool) -> Answer:
         try:
@@ -66,8 +69,8 @@ class ChatAgent:
             code, message = error.code, error.message
             out_of_time = isinstance(request.cancel, Deadline) and request.cancel.passed
             if code == "cancelled" and out_of_time and is_first:
-                # Nobody cancelled: the time was up before the endpoint had answered once. Where it
-                # has, the time may have gone into rounds that only this candidate needs.
+                # The time limit passed before the endpoint answered once, which may be an outage.
+                # After an answer, the candidate may have used up the time with its own rounds.
                 code, message = "llm_timeout", f"the evaluation's time limit: {message}"
             raise AgentFailure(code, message, retryable=error.retryable) from None
 
@@ -77,8 +80,8 @@ class ChatAgent:
                 "reply_truncated",
                 f"the reply was cut off at {self._endpoint.max_tokens} tokens; raise `max_tokens`",
             )
-        editable = request.view.editable(source_view.files(request.worktree))
-        reply_edits.apply(answer.text, request.worktree, editable)
+        editable = request.view.editable(source_view.list_files(request.worktree))
+        reply_edits.apply_edits(answer.text, request.worktree, editable)
 
     def _log(self, messages: list[Message], request: RoleRequest) -> None:
         parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
@@ -89,14 +92,14 @@ def _log_path(request: RoleRequest) -> Path:
     return request.log_dir / f"{request.role}_round_{request.round}.log"
 
 
-def _noted(answer: Answer) -> str:
-    """The reply, with a word in front of it if the model was asked with fewer parameters."""
+def _with_note(answer: Answer) -> str:
+    """Return the reply, after a note if the model refused parameters of the request."""
     if not answer.refused:
         return answer.text
     return f"[treewright: the model refused {', '.join(answer.refused)}]\n\n{answer.text}"
 
 
-def _please_repair(failure: AgentFailure) -> str:
+def _repair_request(failure: AgentFailure) -> str:
     return (
         f"None of your edits were applied: {failure.message}.\n{failure.detail}"
         "Send all edits again, complete and corrected, in one of the formats described."

@@ -1,7 +1,7 @@
-"""What an agent did to a worktree, seen through git, and taking back what it may not do.
+"""A worktree that agents change: its diffs, its snapshots, and the undoing of forbidden changes.
 
-Trees are written through a scratch index, so that looking at the work changes neither
-the worktree nor its index, and untracked files count.
+Snapshots are written through a scratch index. So untracked files count, and a snapshot changes
+neither the worktree nor its index.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ from treewright.tree.repository.staging import Staged
 
 
 @dataclass(slots=True)
-class Seen:
-    """What the agent did in its own repository that is gone with it."""
+class PrivateChanges:
+    """The agent's changes to its private repository, which are discarded with it."""
 
     moved: bool = False
+    """The agent committed or switched branches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The difference between what was handed to the agents and what an index holds."""
+    """The difference between the commit that the agents started from and an index."""
 
     worktree: Path
     base_commit: str
@@ -49,7 +50,7 @@ class Changes:
         return self._text("--no-renames")
 
     def stat(self) -> str:
-        """Nothing only if nothing has changed."""
+        """Return `git diff --stat`; empty only if no file has changed."""
         return self._text("--stat").rstrip("\n")
 
     def _text(self, *options: str) -> str:
@@ -60,18 +61,23 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A worktree as it was handed to the agents."""
+    """A worktree, and its state before the first agent ran."""
 
     worktree: Path
     index: Path
     base_commit: str
     branch: str | None
-    """The ref that HEAD pointed to; None when it was detached."""
+    """The ref that HEAD pointed to; None for a detached HEAD."""
     known_refs: frozenset[str]
-    """Branches that existed before; one that an agent made and stayed on is removed."""
+    """Branches that existed before. A new branch that an agent leaves checked out is removed."""
 
     @classmethod
     def of(cls, worktree: Path) -> Checkout:
+        """Return the checkout in its present state.
+
+        Raises:
+            AgentFailure: git cannot read the worktree.
+        """
         try:
             own, _ = refs.git_directories(worktree)
             found = refs.read_refs(worktree)
@@ -82,24 +88,24 @@ class Checkout:
         return cls(worktree, own.absolute() / "index", head.commit, head.branch, known)
 
     def tree(self) -> str:
-        """The tree object of the files as they are now, ignored ones left out."""
+        """Write the present files, without ignored ones, as a tree object; return its id."""
         with self._scratch_index() as index:
             return _text(self.worktree, "write-tree", index=index)
 
     @contextlib.contextmanager
     def changes(self) -> Iterator[Changes]:
-        """What the files as they are now, ignored ones left out, change."""
+        """Yield the changes of the present files, without ignored ones."""
         with self._scratch_index() as index:
             yield Changes(self.worktree, self.base_commit, index)
 
     def stage(self) -> Staged:
-        """Stages what the files as they are now, ignored ones left out, change."""
+        """Stage the changes of the present files, without ignored ones."""
         _git(self.worktree, "add", "--all")
-        said = _git(self.worktree, *staging.STAGED_CHANGES, self.base_commit, "--")
-        return Staged.parse(said.decode("utf-8", "surrogateescape"))
+        output = _git(self.worktree, *staging.STAGED_CHANGES, self.base_commit, "--")
+        return Staged.parse(output.decode("utf-8", "surrogateescape"))
 
     def restore(self, tree: str) -> bool:
-        """Makes the files those of `tree` again; says whether they were not."""
+        """Restore the files of `tree`. Return whether any file was different."""
         with self._scratch_index() as index:
             if _text(self.worktree, "write-tree", index=index) == tree:
                 return False
@@ -107,7 +113,14 @@ class Checkout:
             return True
 
     def take_back_head(self) -> bool:
-        """Undoes commits and branch switches, keeps the files; says whether there were any."""
+        """Undo commits and branch switches, and keep the files.
+
+        Returns:
+            Whether there was a commit or switch to undo.
+
+        Raises:
+            AgentFailure: git cannot read the worktree any more.
+        """
         try:
             found = refs.read_head(self.worktree)
         except GitError as problem:
@@ -120,7 +133,7 @@ class Checkout:
                 _git(self.worktree, "update-ref", "--no-deref", "HEAD", head)
             else:
                 _git(self.worktree, "symbolic-ref", "HEAD", self.branch)
-        # Soft keeps what was staged by force; it is refused in the middle of a merge.
+        # A soft reset keeps ignored files that are staged. Git refuses it during a merge.
         try:
             _git(self.worktree, "reset", "-q", "--soft", self.base_commit)
         except AgentFailure:
@@ -130,23 +143,28 @@ class Checkout:
         return True
 
     @contextlib.contextmanager
-    def in_private(self) -> Iterator[Seen]:
-        """While the block runs, git in the worktree works on a repository of the agent's own.
-        Files that the agent staged although they are ignored stay staged."""
-        seen = Seen()
+    def in_private(self) -> Iterator[PrivateChanges]:
+        """Give the worktree a private repository while the block runs.
+
+        Ignored files that the agent staged stay staged.
+
+        Raises:
+            AgentFailure: the agent replaced or removed `.git` of the worktree.
+        """
+        changes = PrivateChanges()
         with private_repository(self.worktree) as unchanged:
-            yield seen
+            yield changes
             if not unchanged():
                 raise AgentFailure(
                     "worktree_damaged", "the agent replaced or removed the worktree's .git"
                 )
             asked = ("rev-parse", "-q", "--verify", "HEAD")
             head = try_git(self.worktree, *asked, env=NO_FETCHING).stdout.strip()
-            seen.moved = (head, _branch(self.worktree)) != (self.base_commit, self.branch)
+            changes.moved = (head, _branch(self.worktree)) != (self.base_commit, self.branch)
             forced = self._ignored_but_staged()
         present = [path for path in forced if (self.worktree / path).is_file()]
         if present:
-            # As `add --force`, which takes them as arguments: there may be too many for that.
+            # `git add --force` takes paths as arguments only, and there may be too many for that.
             stage = ("update-index", "--add", "--replace", "-z", "--stdin")
             listed = "".join(f"{path}\0" for path in present)
             git(self.worktree, *stage, stdin=listed, env=durable())
@@ -156,17 +174,20 @@ class Checkout:
         try:
             staged = git(self.worktree, *listed, env=NO_FETCHING)
             return [path for path in staged.split("\0") if path]
-        except GitError:  # its index is no index any more; then nothing was staged
+        except GitError:  # the agent damaged the index, so no staged file is known
             return []
 
     @contextlib.contextmanager
     def _scratch_index(self) -> Iterator[Path]:
-        """A copy of the index with every change added; its cached stats make that quick."""
-        # Beside the index, so that removing the worktree removes what a crash left of it.
+        """Yield a copy of the index with every change added.
+
+        A copy keeps the cached file stats, so that git reads changed files only.
+        """
+        # In the directory of the index, so that a crash leaves it where worktree removal finds it.
         index = self.index.with_name("treewright-scratch-index")
         try:
             if self.index.exists():
-                # With its mtime: git compares a file again only if the file is not older.
+                # Keep the modification time: git reads files that are newer than the index again.
                 shutil.copy2(self.index, index)
             _git(self.worktree, "add", "--all", index=index)
             yield index
@@ -175,7 +196,7 @@ class Checkout:
 
 
 def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
-    """Runs git, bytes out: text mode would turn the CRLF of a diff into LF."""
+    """Run git and return bytes, because text mode would turn CRLF in a diff into LF."""
     scratch = {"GIT_INDEX_FILE": str(index)} if index else {}
     try:
         done = subprocess.run(
@@ -188,19 +209,19 @@ def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
             start_new_session=True,
         )
     except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-        # There was a worktree, and git in it: an agent has removed it, or its right to be there.
+        # Git ran in the worktree before, so an agent has removed the directory or its permissions.
         raise AgentFailure(
-            "worktree_damaged", f"the worktree was taken away by an agent: {error.strerror}"
+            "worktree_damaged", f"an agent removed or closed the worktree: {error.strerror}"
         ) from None
     require_alive(done.returncode, arguments[0], worktree)
     if done.returncode != 0:
-        words = done.stderr.decode("utf-8", "replace")
-        require_space(words, worktree)
-        said = words.strip().splitlines()
+        output = done.stderr.decode("utf-8", "replace")
+        require_space(output, worktree)
+        lines = output.strip().splitlines()
         raise AgentFailure(
             "worktree_damaged",
             f"git {arguments[0]} failed in the worktree after an agent ran: "
-            f"{said[-1] if said else done.returncode}",
+            f"{lines[-1] if lines else done.returncode}",
         )
     return done.stdout
 

@@ -1,8 +1,8 @@
-"""Reads what command-line agents print: the reply, the tokens, the cost.
+"""Readers for the output of command-line agents: the reply, the tokens, the cost.
 
-Formats change between versions of an agent, and warnings mix with them. So a reader
-takes what it recognises; when it recognises nothing, the whole output is the reply
-and no usage is counted. An agent that says it failed has failed, whatever its exit code.
+Formats change between versions of an agent, and warnings are mixed in. So a reader uses the parts
+that it recognises. If it recognises none, the whole output is the reply, without usage. An agent
+that reports a failure has failed, even with exit code 0.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ _AIDER_TOKENS = re.compile(
     re.MULTILINE,
 )
 _AIDER_COST = re.compile(r"Cost: \$([\d.]+) message, \$([\d.]+) session")
-_MOST_USD = 1e6
-"""What is above it, or is not a number, is not the price of a call."""
-_MOST_NUMBER = 1e12
+_MAX_USD = 1e6
+_MAX_TOKENS = 1e12
+"""Larger amounts are errors of the reporter and count as 0."""
 _MULTIPLE = {"": 1, "k": 1_000, "M": 1_000_000}
 
 
 def plain(output: str) -> RoleReply:
+    """Return the whole output as the reply."""
     return RoleReply(output.strip())
 
 
 def claude(output: str) -> RoleReply:
-    """`--output-format json`: one object of type `result`."""
+    """Read the output of `--output-format json`: one object of type `result`."""
     found = [item for item in _objects(output) if item.get("type") == "result"]
     if not found:
         return plain(output)
@@ -55,15 +56,15 @@ def _claude_usage(result: dict[str, Any]) -> Usage:
 
 
 def codex(output: str) -> RoleReply:
-    """`exec --json`: events, one a line; the last agent message is the reply."""
+    """Read the output of `exec --json`: one event per line; the last agent message is the reply."""
     events = list(_objects(output))
     usage = Usage()
-    said = ""
+    text = ""
     failed = ""
     for event in events:
         item = _table(event.get("item"))
         if event.get("type") == "item.completed" and item.get("type") == "agent_message":
-            said = str(item.get("text") or "")
+            text = str(item.get("text") or "")
         elif event.get("type") == "turn.completed":
             counts = _table(event.get("usage"))
             usage += Usage(_count(counts.get("input_tokens")), _count(counts.get("output_tokens")))
@@ -71,11 +72,11 @@ def codex(output: str) -> RoleReply:
             failed = str(_table(event.get("error")).get("message") or "no reason given")
     if failed:
         raise AgentFailure("agent_failed", f"codex reports: {_first_line(failed)}", usage=usage)
-    return RoleReply(said, usage) if said or events else plain(output)
+    return RoleReply(text, usage) if text or events else plain(output)
 
 
 def gemini(output: str) -> RoleReply:
-    """`--output-format json`: one object with `response`, `stats` and perhaps `error`."""
+    """Read the output of `--output-format json`: `response`, `stats` and perhaps `error`."""
     found = [item for item in _objects(output) if {"response", "error"} & item.keys()]
     if not found:
         return plain(output)
@@ -92,7 +93,7 @@ def gemini(output: str) -> RoleReply:
 
 
 def aider(output: str) -> RoleReply:
-    """Prose, with a line of rounded token counts for every message."""
+    """Read prose with a line of rounded token counts for every message."""
     usage = Usage()
     for sent, sent_unit, received, received_unit in _AIDER_TOKENS.findall(output):
         usage += Usage(_rounded(sent, sent_unit), _rounded(received, received_unit))
@@ -102,7 +103,7 @@ def aider(output: str) -> RoleReply:
 
 
 def _objects(output: str) -> Iterator[dict[str, Any]]:
-    """JSON objects that start at the beginning of a line, on one line or on several."""
+    """Yield the JSON objects that start at the beginning of a line."""
     decoder = json.JSONDecoder()
     position = 0
     for match in re.finditer(r"^[ \t]*\{", output, re.MULTILINE):
@@ -129,16 +130,16 @@ def _rounded(digits: str, unit: str) -> int:
 
 
 def _number(digits: str) -> float:
-    """Of digits and dots, which a model can have written: 0 for what is no number."""
+    """Return digits and dots as a number. A model may have written them: 0 if they are invalid."""
     try:
         value = float(digits)
     except ValueError:
         return 0.0
-    return value if value < _MOST_NUMBER else 0.0
+    return value if value < _MAX_TOKENS else 0.0
 
 
 def _amount(value: object) -> float:
-    if isinstance(value, int | float) and value is not True and 0 < value < _MOST_USD:
+    if isinstance(value, int | float) and value is not True and 0 < value < _MAX_USD:
         return float(value)
     return 0.0
 

@@ -1,7 +1,7 @@
-"""Any command-line agent, run in the worktree.
+"""A role played by a command-line agent that runs in the worktree.
 
-Its prompt is on stdin or in a file, its output is the transcript, and neither its
-processes nor its private files outlive the call.
+The agent reads its prompt from stdin or from a file. Its output is the log of the call. Its
+processes end with the call, and its private files are removed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from treewright.tree.repository.git import try_git
 
 
 class CommandAgent:
+    """The backend `command`."""
+
     def __init__(self, config: CommandBackend) -> None:
         self._config = config
         self._preset: Preset | None = PRESETS[config.preset] if config.preset else None
@@ -34,18 +36,18 @@ class CommandAgent:
         stem = f"{request.role}_round_{request.round}"
         prompt_file = request.log_dir / f"{stem}.prompt.md"
         log = request.log_dir / f"{stem}.log"
-        template = arguments(self._config, request.role)
+        template = argument_template(self._config, request.role)
         private = str(request.log_dir.resolve()) if request.isolation is None else SCRATCH
         values = {"{prompt_file}": str(prompt_file.resolve()), "{log_dir}": private}
-        values |= {f"{{{name}}}": text for name, text in limits(self._config).items()}
-        replaced = [_filled(argument, values) for argument in template]
-        if find_executable(replaced[0], request.worktree) is None:
-            raise AgentFailure("agent_missing", missing(replaced[0], self._preset))
+        values |= {f"{{{name}}}": text for name, text in call_limits(self._config).items()}
+        command = [_fill_placeholders(argument, values) for argument in template]
+        if find_executable(command[0], request.worktree) is None:
+            raise AgentFailure("agent_missing", explain_missing(command[0], self._preset))
         on_stdin = not any("{prompt_file}" in argument for argument in template)
         transcript.write_for_use(prompt_file, request.prompt)
         try:
             done = process.run(
-                replaced,
+                command,
                 cwd=request.worktree,
                 log_path=log,
                 env=self._environment(request),
@@ -70,11 +72,11 @@ class CommandAgent:
         return reply
 
     def _environment(self, request: RoleRequest) -> dict[str, str]:
-        told = {f"TREEWRIGHT_{n.upper()}": text for n, text in limits(self._config).items()}
-        whole = environment(request) | told
+        limits = {f"TREEWRIGHT_{n.upper()}": text for n, text in call_limits(self._config).items()}
+        variables = build_environment(request) | limits
         if request.isolation is None:
-            return whole
-        return request.isolation.environment(whole, self._config, agent_keys())
+            return variables
+        return request.isolation.environment(variables, self._config, agent_keys())
 
     def _around(self, request: RoleRequest, prompt_file: Path) -> list[str]:
         if request.isolation is None:
@@ -84,12 +86,12 @@ class CommandAgent:
         )
 
     def _reply(self, done: process.ProcessResult, output: str, log: Path, role: Role) -> RoleReply:
-        name = Path(arguments(self._config, role)[0]).name
+        name = Path(argument_template(self._config, role)[0]).name
         reads = self._config.preset or self._config.reads
         read = PRESETS[reads].read if reads else cli_output.plain
         try:
-            said = read(output)
-            reply = RoleReply(said.text, mark_unpriced(sane_usage(said.usage)))
+            reply = read(output)
+            reply = RoleReply(reply.text, mark_unpriced(sane_usage(reply.usage)))
         except AgentFailure as failure:
             failure.log = log
             failure.usage = mark_unpriced(sane_usage(failure.usage))
@@ -101,29 +103,26 @@ class CommandAgent:
             code = AGENT_TIMEOUT
         elif done.cancelled:
             code = "cancelled"
-        said = "" if done.timed_out or done.cancelled else last_lines(output)
+        ending = "" if done.timed_out or done.cancelled else last_lines(output)
         raise AgentFailure(
             code,
-            done.explain(f"{role} `{name}`") + (f": {said}" if said else ""),
+            done.explain(f"{role} `{name}`") + (f": {ending}" if ending else ""),
             retryable=done.timed_out or done.cancelled,
             log=log,
             usage=reply.usage,
         )
 
     def _clear_debris(self, worktree: Path) -> None:
-        """Removes what the agent keeps for itself, so that it does not become the change."""
+        """Remove the agent's untracked private files, so that they are not part of the change."""
         for pattern in self._preset.debris if self._preset else ():
             for path in worktree.glob(pattern):
-                if (
-                    try_git(worktree, "ls-files", "--error-unmatch", "--", path.name).returncode
-                    == 0
-                ):
-                    continue
-                untrusted.remove_tree(path)
+                tracked = try_git(worktree, "ls-files", "--error-unmatch", "--", path.name)
+                if tracked.returncode != 0:
+                    untrusted.remove_tree(path)
 
 
-def arguments(config: CommandBackend, role: Role) -> list[str]:
-    """The command line before its placeholders are filled."""
+def argument_template(config: CommandBackend, role: Role) -> list[str]:
+    """Return the command line with its placeholders."""
     if config.preset is None:
         return list(config.command or ())
     preset = PRESETS[config.preset]
@@ -131,20 +130,20 @@ def arguments(config: CommandBackend, role: Role) -> list[str]:
     return [*(preset.editing if role == "coder" else preset.reading), *limit]
 
 
-def limits(config: CommandBackend) -> dict[str, str]:
-    """What a call may use at most, as far as the configuration says it."""
+def call_limits(config: CommandBackend) -> dict[str, str]:
+    """Return the configured limits of one call, by name."""
     given = {"max_cost_usd": config.max_cost_usd, "max_tokens": config.max_tokens}
     return {name: f"{most:.15g}" for name, most in given.items() if most is not None}
 
 
-def _filled(argument: str, values: dict[str, str]) -> str:
+def _fill_placeholders(argument: str, values: dict[str, str]) -> str:
     for name, value in values.items():
         argument = argument.replace(name, value)
     return argument
 
 
-def environment(request: RoleRequest) -> dict[str, str]:
-    """The user's environment without a surrounding git, and who is asked for what."""
+def build_environment(request: RoleRequest) -> dict[str, str]:
+    """Return the user's environment without git's variables, and the variables of the request."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {
         **request.variables,
         "TREEWRIGHT_ROLE": request.role,
@@ -156,10 +155,10 @@ def environment(request: RoleRequest) -> dict[str, str]:
 
 
 def find_executable(name: str, cwd: Path) -> str | None:
-    """As the operating system will look for it: names with a slash are relative to `cwd`."""
+    """Return the path of a program; a name with a slash is relative to `cwd`."""
     return shutil.which(str(cwd / name) if "/" in name else name)
 
 
-def missing(name: str, preset: Preset | None) -> str:
+def explain_missing(name: str, preset: Preset | None) -> str:
     hint = f"install {preset.title}: {preset.install}" if preset else "check `command`"
     return f"the agent `{name}` is not on PATH; {hint}"

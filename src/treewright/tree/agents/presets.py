@@ -1,8 +1,7 @@
-"""How the known command-line agents are called without a terminal, and read afterwards.
+"""Presets for known command-line agents: their arguments without a terminal, and their readers.
 
-Each preset says what to run for a role that may edit and for one that may not, and how
-its output becomes a reply. A preset is data: to call an agent differently, give
-`command` in the configuration.
+A preset has a command line for a role that may edit files, one for a role that may not, and a
+reader for the output. To call an agent in another way, give `command` in the configuration.
 """
 
 from __future__ import annotations
@@ -20,20 +19,23 @@ PROVIDER_KEYS = frozenset({
     "GEMINI_API_KEY", "GOOGLE_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY", "OPENAI_API_KEY",
     "OPENROUTER_API_KEY", "XAI_API_KEY",
 })  # fmt: skip
-"""What command-line agents find their key in."""
+"""Variables from which command-line agents read their key."""
 _AWS_KEYS = frozenset({"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _USES_AWS = "CLAUDE_CODE_USE_BEDROCK"
 
 
 def agent_keys() -> frozenset[str]:
-    """Variables with the key of a command-line agent, whichever it is."""
+    """Return the names of variables that may hold the key of a command-line agent."""
     return PROVIDER_KEYS | _AWS_KEYS if os.environ.get(_USES_AWS) else PROVIDER_KEYS
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`{prompt_file}`, `{log_dir}`, `{max_cost_usd}` and `{max_tokens}` in an argument are
-    replaced; without the first the prompt goes to stdin."""
+    """A known agent.
+
+    `{prompt_file}`, `{log_dir}`, `{max_cost_usd}` and `{max_tokens}` in arguments are placeholders.
+    Without `{prompt_file}` the agent reads its prompt from stdin.
+    """
 
     title: str
     install: str
@@ -41,9 +43,9 @@ class Preset:
     reading: tuple[str, ...]
     read: Callable[[str], RoleReply]
     cost_limit: tuple[str, ...] = ()
-    """What is added where the configuration says what a call may cost."""
+    """Additional arguments if the configuration limits the cost of a call."""
     debris: tuple[str, ...] = ()
-    """Names that the agent leaves in the worktree's root; untracked ones are removed."""
+    """Patterns of untracked files in the worktree's root that are removed after a call."""
 
     @property
     def executable(self) -> str:

@@ -1,8 +1,7 @@
-"""Prompts are files: `treewright/tree/prompts/*.md`, or the user's own.
+"""Prompt templates: the files `treewright/tree/prompts/*.md`, or files of the user.
 
-`{{name}}` is replaced where the name is known; all other braces stay, so a prompt may
-contain code, JSON and templates. Replaced text is not looked at again: an idea that
-says `{{plan}}` stays an idea that says so.
+`{{name}}` is replaced if the name is known. All other braces stay, so a prompt may contain code,
+JSON and templates. Inserted text is not searched for placeholders: `{{plan}}` in an idea stays.
 """
 
 from __future__ import annotations
@@ -17,43 +16,54 @@ from treewright.kernel.errors import UsageError
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 
 CHARS_A_TOKEN = 4
-"""How many characters of a prompt are counted as a token: about right for English and code."""
-NO_TASK = "(The user has not described it.)"
+"""Characters per token, an estimate for English and code."""
+NO_TASK = "(The user has not described the task.)"
 
-NEEDED: dict[str, tuple[str, ...]] = {
+REQUIRED: dict[str, tuple[str, ...]] = {
     "planner": ("idea",),
     "coder": ("idea",),
     "reviewer": ("diff",),
     "ideas": ("count",),
 }
-"""What a prompt cannot do without: a coder who is not told the idea implements nothing."""
+"""Placeholders that the prompt for each purpose must contain."""
 
 
 def substitute(template: str, values: Mapping[str, str]) -> str:
+    """Return the template with known placeholders replaced."""
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
 
 
 def mentions(template: str, name: str) -> bool:
+    """Return whether the template contains a placeholder."""
     return "{{" + name + "}}" in template
 
 
-def builtin(name: str) -> str:
-    """A prompt that ships with treewright."""
+def load_builtin(name: str) -> str:
+    """Return a prompt that ships with Treewright."""
     source = resources.files("treewright.tree") / "prompts" / f"{name}.md"
     return source.read_text(encoding="utf-8")
 
 
 def load(purpose: str, replacement: str | None, repo: Path) -> str:
-    """The user's prompt file (relative to the repository) or else the built-in one."""
+    """Return the template for a purpose.
+
+    Args:
+        purpose: A role, or `ideas`.
+        replacement: The user's prompt file, relative to `repo`; None for the built-in prompt.
+        repo: The root of the repository.
+
+    Raises:
+        UsageError: the file cannot be read, or a required placeholder is missing.
+    """
     if replacement is None:
-        return builtin(purpose)
+        return load_builtin(purpose)
     path = repo / replacement
     try:
         template = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise UsageError(f"cannot read the {purpose} prompt {path}: {reason}") from error
-    missing = [name for name in NEEDED[purpose] if not mentions(template, name)]
+    missing = [name for name in REQUIRED[purpose] if not mentions(template, name)]
     if missing:
         raise UsageError(f"the {purpose} prompt {path} never uses {{{{{missing[0]}}}}}")
     return template

@@ -1,8 +1,8 @@
-"""The edits in a chat model's reply: read them, then make all of them or none.
+"""The edits in a chat model's reply: all of them are applied, or none.
 
-Three forms, described to the model in `prompts/edit_in_reply.md`: SEARCH/REPLACE
-blocks, whole files, and unified diffs. Diffs are git's business and are not mixed with
-the other two, so that either way is atomic.
+`prompts/edit_in_reply.md` describes three forms to the model: SEARCH/REPLACE blocks, whole files,
+and unified diffs. Git applies diffs. A reply must not mix diffs with the other two forms, so that
+either way is atomic.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from treewright.kernel.storage import untrusted
-from treewright.tree.agents import patch_coder
 from treewright.tree.agents.backend import AgentFailure
-from treewright.tree.agents.edits import FileEdit, confine, write_all
-from treewright.tree.agents.line_endings import uses_crlf
+from treewright.tree.agents.edits import FileEdit, apply_patch, confine, uses_crlf, write_all
 from treewright.tree.ideas.idea_text import blocks, fence_for, patches
 
 _SEARCH = re.compile(r"(?:<{5,9}|-{5,9}) ?SEARCH\s*")
@@ -27,15 +25,18 @@ _REPLACE = re.compile(r"(?:>{5,9}|\+{5,9}) ?REPLACE\s*")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _PATH_IN_INFO = re.compile(r"""(?:^|\s)path=(?:"([^"]+)"|(\S+))""")
 _PATH = re.compile(r"[^\s`*\"'()<>|:,;]*(?:/[^\s`*\"'()<>|:,;/]+|\.[A-Za-z]\w*)")
-"""A name with a directory or an ending. Names without either are known only if they are files."""
+"""Matches a name with a directory or an ending. Other names count only if they are files."""
 _LABELS = re.compile(r"(?:file|path|filename)\s*:\s*", re.IGNORECASE)
-_AROUND_NEAREST = 2
+_CONTEXT_LINES = 2
+"""Lines shown before and after the nearest lines of a SEARCH text that does not match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Whole lines to find, exactly once, and what to put there. An empty search makes a
-    new file. Without a path it is for the only file that may change."""
+    """Lines that a file contains exactly once, and the lines that replace them.
+
+    An empty search creates a file. An empty path means the only file that may change.
+    """
 
     path: str
     search: str
@@ -44,31 +45,37 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Edits in the order of the reply."""
+    """The edits of a reply, in order, or its diff."""
 
     edits: tuple[Replacement | FileEdit, ...]
     diff: str
 
 
-def apply(text: str, worktree: Path, editable: Sequence[str] = ()) -> None:
-    """Makes the edits of a reply, or raises and leaves the worktree as it was.
+def apply_edits(text: str, worktree: Path, editable: Sequence[str] = ()) -> None:
+    """Apply the edits of a reply, or raise and leave the worktree unchanged.
 
-    `editable` are the files that may change: edits whose path is missing or shortened are
-    attributed to them.
+    Args:
+        text: The reply.
+        worktree: The checkout to change.
+        editable: The files that may change. An edit with a missing or shortened path is matched
+            to one of them.
+
+    Raises:
+        AgentFailure: there is no edit, or an edit is invalid or does not fit its file.
     """
-    reply = parse(text, editable)
+    reply = parse_edits(text, editable)
     if reply.diff and reply.edits:
         raise AgentFailure("edits_invalid", "diffs are mixed with other edits; use one form")
     if reply.diff:
-        patch_coder.apply(reply.diff, worktree)
+        apply_patch(reply.diff, worktree)
     elif reply.edits:
         write_all(_resolve(reply.edits, worktree, editable), worktree)
     else:
         raise AgentFailure("edits_missing", "the reply contains no edit")
 
 
-def parse(text: str, editable: Sequence[str] = ()) -> Reply:
-    """Code blocks without a path and prose are not edits."""
+def parse_edits(text: str, editable: Sequence[str] = ()) -> Reply:
+    """Return the edits of a reply. Prose and code blocks without a path are not edits."""
     found: list[tuple[int, Replacement | FileEdit]] = list(_replacements(text, editable))
     for block in blocks(text):
         named = _PATH_IN_INFO.search(block.info)
@@ -92,8 +99,8 @@ def _replacements(text: str, editable: Sequence[str]) -> Iterator[tuple[int, Rep
             continue
         start, number = index, number + 1
         path = _path_above(lines, start, editable) or path
-        divider = _next(_DIVIDER, lines, start + 1, number, path)
-        end = _next(_REPLACE, lines, divider + 1, number, path)
+        divider = _find_marker(_DIVIDER, lines, start + 1, number, path)
+        end = _find_marker(_REPLACE, lines, divider + 1, number, path)
         yield (
             start,
             Replacement(path, _join(lines[start + 1 : divider]), _join(lines[divider + 1 : end])),
@@ -101,7 +108,9 @@ def _replacements(text: str, editable: Sequence[str]) -> Iterator[tuple[int, Rep
         index = end + 1
 
 
-def _next(marker: re.Pattern[str], lines: list[str], start: int, number: int, path: str) -> int:
+def _find_marker(
+    marker: re.Pattern[str], lines: list[str], start: int, number: int, path: str
+) -> int:
     for index in range(start, len(lines)):
         if marker.fullmatch(lines[index]):
             return index
@@ -110,8 +119,10 @@ def _next(marker: re.Pattern[str], lines: list[str], start: int, number: int, pa
 
 
 def _path_above(lines: list[str], start: int, editable: Sequence[str]) -> str:
-    """The path in the fence's info string, or on the nearest line with text above it; none if
-    that line is commentary, unless it names exactly one of the editable files."""
+    """Return the path in the fence's info string, or on the nearest line with text above it.
+
+    Return "" if that line is commentary. Commentary counts if it names one editable file only.
+    """
     for line in reversed(lines[max(0, start - 4) : start]):
         if _FENCE.match(line):
             named = _PATH_IN_INFO.search(line)
@@ -137,31 +148,34 @@ def _join(lines: list[str]) -> str:
 def _resolve(
     edits: tuple[Replacement | FileEdit, ...], worktree: Path, editable: Sequence[str]
 ) -> list[FileEdit]:
-    """The new text of every file, computed before anything is written."""
+    """Return the new text of every file, without writing any."""
     texts: dict[Path, tuple[str, str | None]] = {}
     for number, edit in enumerate(edits, start=1):
-        which = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
+        prefix = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
         try:
             path = edit.path
             if isinstance(edit, Replacement) and (edit.search or not path):
-                path = _meant(path, worktree, editable)
+                path = _resolve_path(path, worktree, editable)
             target = confine(path, worktree)
             _, current = texts[target] if target in texts else ("", _read(target, path))
             if isinstance(edit, FileEdit):
-                new = _like(current, edit.text or "")
+                new = _with_line_endings(current, edit.text or "")
             else:
                 new = _replaced(current, Replacement(path, edit.search, edit.replace))
         except AgentFailure as failure:
             raise AgentFailure(
-                failure.code, which + failure.message, detail=failure.detail
+                failure.code, prefix + failure.message, detail=failure.detail
             ) from None
         texts[target] = (path, new)
     return [FileEdit(path, text) for path, text in texts.values()]
 
 
-def _meant(path: str, worktree: Path, editable: Sequence[str]) -> str:
-    """The file that an edit is for: the one it names; else the editable file whose path ends so;
-    else the only editable file, whose lines have to match all the same."""
+def _resolve_path(path: str, worktree: Path, editable: Sequence[str]) -> str:
+    """Return the file that an edit changes.
+
+    This is the file with that path; else the editable file with that ending; else the only
+    editable file. The lines of the edit must match in every case.
+    """
     if path and (path in editable or os.path.lexists(worktree / path)):
         return path
     ends = [
@@ -198,7 +212,7 @@ def _replaced(current: str | None, edit: Replacement) -> str:
         return edit.replace
     if current is None:
         raise AgentFailure("edits_failed", f"{edit.path} does not exist")
-    text = current.replace("\r\n", "\n") if _crlf(current) else current
+    text = current.replace("\r\n", "\n") if _has_crlf(current) else current
     ends_with_newline = text.endswith("\n")
     lines = text.removesuffix("\n").split("\n")
     wanted = edit.search.split("\n")[:-1]
@@ -206,18 +220,23 @@ def _replaced(current: str | None, edit: Replacement) -> str:
     if len(at) > 1:
         raise AgentFailure(
             "edits_failed",
-            f"the SEARCH text {wanted[0].strip()!r}... stands {len(at)} times in {edit.path}: at "
-            f"the lines {', '.join(str(i + 1) for i in at[:5])}; give more lines around it",
+            f"the SEARCH text {wanted[0].strip()!r}... occurs {len(at)} times in {edit.path}: at "
+            f"lines {', '.join(str(i + 1) for i in at[:5])}; give more lines around it",
         )
     if not at:
         raise _no_match(edit.path, lines, wanted)
     lines[at[0] : at[0] + len(wanted)] = edit.replace.split("\n")[:-1]
-    return _like(current, "\n".join(lines) + ("\n" if ends_with_newline and lines else ""))
+    return _with_line_endings(
+        current, "\n".join(lines) + ("\n" if ends_with_newline and lines else "")
+    )
 
 
 def _no_match(path: str, lines: list[str], wanted: list[str]) -> AgentFailure:
-    """Says where the text came nearest: most lines that are the same but for blanks, or else the
-    line most like the first one."""
+    """Return a failure that shows the nearest lines.
+
+    These are the lines with the most matches, ignoring blanks; else the line most similar to the
+    first one that the edit searches for.
+    """
     bare = [re.sub(r"\s+", "", line) for line in lines]
     sought = [re.sub(r"\s+", "", line) for line in wanted]
 
@@ -230,26 +249,26 @@ def _no_match(path: str, lines: list[str], wanted: list[str]) -> AgentFailure:
         first = next((line for line in sought if line), "")
         close = difflib.get_close_matches(first, bare, n=1, cutoff=0.5)
         if not close:
-            said = f"the SEARCH text {wanted[0].strip()!r}... does not stand in {path}"
-            return AgentFailure("edits_failed", f"{said}, and no line there is like it")
+            missing = f"the SEARCH text {wanted[0].strip()!r}... is not in {path}"
+            return AgentFailure("edits_failed", f"{missing}, and no line there is similar")
         best = bare.index(close[0])
     end = min(best + len(wanted), len(lines))
-    shown = "\n".join(lines[max(0, best - _AROUND_NEAREST) : end + _AROUND_NEAREST])
+    shown = "\n".join(lines[max(0, best - _CONTEXT_LINES) : end + _CONTEXT_LINES])
     fence = fence_for(shown)
     return AgentFailure(
         "edits_failed",
-        f"the SEARCH text {wanted[0].strip()!r}... does not stand in {path}; the nearest lines are "
+        f"the SEARCH text {wanted[0].strip()!r}... is not in {path}; the nearest lines are "
         f"{best + 1}-{end}, which begin {lines[best].strip()!r}",
         detail=f"The lines there, in {path}:\n{fence}\n{shown}\n{fence}\n",
     )
 
 
-def _like(current: str | None, new: str) -> str:
-    """`new` with the line endings of `current`."""
-    if current is not None and _crlf(current):
+def _with_line_endings(current: str | None, new: str) -> str:
+    """Return `new` with the line endings of `current`."""
+    if current is not None and _has_crlf(current):
         return new.replace("\r\n", "\n").replace("\n", "\r\n")
     return new
 
 
-def _crlf(text: str) -> bool:
+def _has_crlf(text: str) -> bool:
     return uses_crlf(text.encode("utf-8"))

@@ -1,4 +1,4 @@
-"""`review_round_<n>.md`: what one round of code and review came to."""
+"""One round of code and review: its record in `review_round_<n>.md`, and the verdict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _VERDICTS = {
 
 @dataclass(slots=True)
 class Round:
-    """Filled in as the round goes on, so that a failed one is recorded too."""
+    """The record of a round. It is filled step by step, so that a failed round has one too."""
 
     number: int
     report: str = ""
@@ -35,7 +35,7 @@ class Round:
     failure: AgentFailure | None = None
 
     def write(self, log_dir: Path) -> None:
-        transcript.write(path(log_dir, self.number), self._render())
+        transcript.write(review_path(log_dir, self.number), self._render())
 
     def _render(self) -> str:
         fence = fence_for(self.diff_stat)
@@ -43,8 +43,8 @@ class Round:
             f"# Review round {self.number}",
             "",
             f"- verdict: {_VERDICTS[self.verdict]}",
-            f"- coder: {describe(self.coder_usage)}",
-            f"- reviewer: {describe(self.reviewer_usage)}",
+            f"- coder: {_describe_usage(self.coder_usage)}",
+            f"- reviewer: {_describe_usage(self.reviewer_usage)}",
         ]
         if self.failure is not None:
             lines.append(f"- failed: `{self.failure.code}`: {self.failure.message}")
@@ -54,11 +54,12 @@ class Round:
         return "\n".join(lines)
 
 
-def path(log_dir: Path, number: int) -> Path:
+def review_path(log_dir: Path, number: int) -> Path:
+    """Return the path of the record of a round."""
     return log_dir / f"review_round_{number}.md"
 
 
-def describe(usage: Usage) -> str:
+def _describe_usage(usage: Usage) -> str:
     if usage == Usage():
         return "no usage reported"
     tokens = f"{usage.prompt_tokens} prompt + {usage.completion_tokens} completion tokens"
@@ -71,7 +72,7 @@ _LINE = re.compile(r"[\s*_`>#-]*VERDICT:[\s*_`]*(APPROVE|REQUEST_CHANGES)[\s*_`.
 
 
 def parse_verdict(review: str) -> Verdict:
-    """Only the last line with text counts: a reviewer may quote the two forms before it."""
+    """Return the verdict on the last line with text; earlier lines may quote the two forms."""
     lines = [line for line in review.splitlines() if line.strip(" \t*_`")]
     match = _LINE.fullmatch(lines[-1]) if lines else None
     if match is None:

@@ -1,7 +1,7 @@
-"""Replies read from a JSON file: for tests, rehearsals and demonstrations.
+"""A role with replies from a JSON file, for tests, rehearsals and demonstrations.
 
-The file is a list of entries; the first that fits the role, the round and the idea
-answers. See docs/agents.md for the fields.
+The file is a list of entries. The first entry that fits the role, the round and the idea is the
+reply. docs/agents.md describes the fields.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ from treewright.kernel.errors import UsageError
 from treewright.kernel.text import jsontext
 from treewright.llm.usage import Usage
 from treewright.tree.agents.backend import AgentFailure, Role, RoleReply, RoleRequest
-from treewright.tree.agents.edits import FileEdit, write_all
-from treewright.tree.agents.patch_coder import apply
+from treewright.tree.agents.edits import FileEdit, apply_patch, write_all
 from treewright.tree.records import usage_log
 
 
 class ScriptedError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A failure to report instead of a reply."""
+
     code: str
     message: str
     retryable: bool = False
 
 
 class ScriptEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`round` and `when` (a part of the idea's text) narrow the entry; both may be left out."""
+    """A reply for a role.
+
+    `round`, and `when` (a part of the idea's text), restrict the entry; both are optional.
+    """
 
     role: Role
     text: str = ""
@@ -46,6 +50,8 @@ class ScriptEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScriptedAgent:
+    """The backend `scripted`."""
+
     def __init__(self, script: Path) -> None:
         self._script = script
         self._entries = load(script)
@@ -62,12 +68,17 @@ class ScriptedAgent:
             raise AgentFailure(error.code, error.message, retryable=error.retryable)
         write_all([FileEdit(path, text) for path, text in entry.files.items()], request.worktree)
         if entry.patch:
-            apply(entry.patch, request.worktree)
+            apply_patch(entry.patch, request.worktree)
         usage_log.add(request.log_dir, entry.usage, role=request.role)
         return RoleReply(entry.text, entry.usage)
 
 
 def load(script: Path) -> list[ScriptEntry]:
+    """Return the entries of a script.
+
+    Raises:
+        UsageError: the file cannot be read, or has another form.
+    """
     try:
         return jsontext.decode(script.read_bytes(), type=list[ScriptEntry])
     except OSError as error:

@@ -1,65 +1,126 @@
-"""What a role is shown of the repository, and how it is told to edit.
+"""The files of the repository that models may see and change, and how prompts show them.
 
-A command-line agent reads for itself. A chat model sees only its prompt: the files that it may
-change, and of the others as many as fit, those that the idea speaks of first. It does not see
-protected files, because they hold what decides (an evaluator may hold the answers), unless the
-user lists them in `readable_paths`.
+A command-line agent reads files by itself. A chat model sees its prompt only: first the files that
+the idea mentions, then others while they fit. Protected files decide the result (an evaluator may
+contain the answers), so a model sees them only if the user lists them in `readable_paths`.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.storage import untrusted
 from treewright.tree.agents import prompt_templates
-from treewright.tree.agents.view import View
-from treewright.tree.config import BackendConfig, OpenaiBackend
+from treewright.tree.config import BackendConfig, Config, DirectoryIdeas, OpenaiBackend
+from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.ideas.idea_text import fence_for
 from treewright.tree.repository import blocks
 from treewright.tree.repository.git import git
 
 _IN_PLACE = "The repository is the current directory. Read whatever you need in it."
 _LARGEST_FILE = 256 * 1024
-_LIST_SHARE = 4
-"""At most this part (one in four) of the room goes to the list of names."""
-_NAMED = 5
+_NAME_LIST_DIVISOR = 4
+"""The list of file names takes at most a quarter of the room."""
+_MAX_NAMED_FILES = 5
 
 
 class PromptTooLong(Exception):
-    """What a prompt cannot do without is longer than its budget."""
+    """The indispensable part of a prompt is longer than the prompt's budget."""
 
 
-def repository_view(
+@dataclass(frozen=True, slots=True)
+class View:
+    """The files that models may see and change.
+
+    Without editable blocks, models see every file that is not protected, and the readable ones.
+    With editable blocks they see the files that contain these blocks, and the readable ones.
+    """
+
+    protected: Sequence[str] = ()
+    readable: Sequence[str] = ()
+    editable_blocks: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, config: Config, protected: Sequence[str] = ()) -> View:
+        """Return the view of a configuration.
+
+        Scripts in the commands of the sweep and the tests count as protected, and so do the
+        baseline and the directories of ideas.
+
+        Args:
+            config: The configuration of the run.
+            protected: Protected paths in addition to the configured ones.
+        """
+        commands = [config.sweep.command, config.tests.command if config.tests else ""]
+        scripts = [word for command in commands for word in re.split(r"[\s;&|'\"]+", command)]
+        ideas = [each.path for each in config.ideas if isinstance(each, DirectoryIdeas)]
+        hidden = [*config.protected_paths, *protected, config.baseline_csv, *ideas]
+        hidden += filter(None, scripts)
+        return cls(hidden, config.readable_paths, config.editable_blocks)
+
+    def visible(self, names: Sequence[str]) -> list[str]:
+        """Return the files that a model may see."""
+        readable = {*match_protected(names, self.readable), *self.editable_blocks}
+        if self.editable_blocks:
+            return [name for name in names if name in readable]
+        hidden = {*match_protected(names, self.protected)} - readable
+        return [name for name in names if name not in hidden]
+
+    def editable(self, names: Sequence[str]) -> list[str]:
+        """Return the files that a change may touch."""
+        if self.editable_blocks:
+            return [name for name in names if name in self.editable_blocks]
+        hidden = {*match_protected(names, self.protected)}
+        return [name for name in names if name not in hidden]
+
+
+def describe_repository(
     config: BackendConfig, worktree: Path, about: str, room: int, view: View
 ) -> str:
-    """`about` is the text whose file names come first, `room` the characters there are."""
+    """Return the part of a prompt that shows the repository.
+
+    Args:
+        config: The backend that gets the prompt.
+        worktree: The checkout to show.
+        about: Files that this text mentions come first.
+        room: The most characters to return.
+        view: The files that the model may see.
+    """
     if not isinstance(config, OpenaiBackend):
         return _IN_PLACE
     return show_files(worktree, about, room, view)
 
 
-def how_to_edit(config: BackendConfig) -> str:
+def describe_editing(config: BackendConfig) -> str:
+    """Return the instructions on the form of edits."""
     name = "edit_in_reply" if isinstance(config, OpenaiBackend) else "edit_in_place"
-    return prompt_templates.builtin(name).strip()
+    return prompt_templates.load_builtin(name).strip()
 
 
-def files(worktree: Path) -> list[str]:
-    """The files of a worktree that git does not ignore."""
+def list_files(worktree: Path) -> list[str]:
+    """Return the files of a worktree that git does not ignore."""
     listed = git(worktree, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return sorted({name for name in listed.split("\0") if name and (worktree / name).is_file()})
 
 
 def show_files(worktree: Path, about: str, room: int, view: View) -> str:
-    """Names and contents of the files that the view admits, in at most `room` characters.
+    """Return names and contents of the visible files, in at most `room` characters.
 
-    Raises PromptTooLong if the editable blocks alone are longer.
+    Raises:
+        PromptTooLong: the editable blocks alone are longer.
     """
-    everything = files(worktree)
+    everything = list_files(worktree)
     names = view.visible(everything)
     left_out = len(everything) - len(names)
     parts: list[str] = []
     if not view.editable_blocks:
-        parts = [f"The repository has {len(names)} files:", _list(names, room // _LIST_SHARE)]
+        parts = [
+            f"The repository has {len(names)} files:",
+            _name_list(names, room // _NAME_LIST_DIVISOR),
+        ]
     if left_out and not view.editable_blocks:
         parts.append(f"({left_out} files are not shown: they are protected.)")
     left = room - sum(len(part) + 2 for part in parts)
@@ -73,24 +134,28 @@ def show_files(worktree: Path, about: str, room: int, view: View) -> str:
         text = _text(worktree / name)
         if text is None:
             continue
-        part = _shown(name, text)
+        part = _fenced_file(name, text)
         if len(part) + 2 <= left:
             parts.append(part)
             left -= len(part) + 2
         else:
             too_long.append(name)
     if too_long:
-        more = f" and {len(too_long) - _NAMED} more" if len(too_long) > _NAMED else ""
-        note = f"Too long to be shown: {', '.join(too_long[:_NAMED])}{more}."
+        more = (
+            f" and {len(too_long) - _MAX_NAMED_FILES} more"
+            if len(too_long) > _MAX_NAMED_FILES
+            else ""
+        )
+        note = f"Too long to be shown: {', '.join(too_long[:_MAX_NAMED_FILES])}{more}."
         if len(note) + 2 <= left:
             parts.append(note)
     return "\n\n".join(parts)
 
 
 def _block_view(path: Path, name: str, room: int) -> str:
-    """The whole file, or its blocks where it is too long."""
+    """Return the whole file, or only its editable blocks if it is too long."""
     text = _text(path) or ""
-    whole = _shown(name, text)
+    whole = _fenced_file(name, text)
     if len(whole) + 2 <= room:
         return whole
     lines, inside, kept = text.splitlines(keepends=True), False, []
@@ -99,19 +164,19 @@ def _block_view(path: Path, name: str, room: int) -> str:
         if inside:
             kept.append(line)
         inside = inside and blocks.END not in line
-    part = _shown(f"{name} (only its editable blocks)", "".join(kept))
+    part = _fenced_file(f"{name} (only its editable blocks)", "".join(kept))
     if len(part) + 2 > room:
         raise PromptTooLong(f"the editable blocks of {name} have {len(part)} characters")
     return part
 
 
-def _shown(name: str, text: str) -> str:
+def _fenced_file(name: str, text: str) -> str:
     fence = fence_for(text)
     end = "" if text.endswith("\n") or not text else "\n"
     return f"{name}:\n{fence}\n{text}{end}{fence}"
 
 
-def _list(names: list[str], room: int) -> str:
+def _name_list(names: list[str], room: int) -> str:
     shown: list[str] = []
     for name in names:
         room -= len(name) + 1
@@ -122,13 +187,13 @@ def _list(names: list[str], room: int) -> str:
 
 
 def _rank(name: str, about: str, worktree: Path) -> tuple[int, int, str]:
-    """Files named with their path, then those whose name occurs, then the small ones."""
+    """Return a sort key: first files mentioned by path, then by name, then small files."""
     mentioned = 0 if name in about else 1 if Path(name).name in about else 2
     return mentioned, (worktree / name).lstat().st_size, name
 
 
 def _text(path: Path) -> str | None:
-    """None for what is not text, too large, or not a file of the worktree itself."""
+    """Return the text of a file; None if it is not plain text, too large, or a link."""
     try:
         text = untrusted.read(path, _LARGEST_FILE).decode("utf-8")
     except (OSError, UnicodeDecodeError):

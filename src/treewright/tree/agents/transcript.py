@@ -1,4 +1,4 @@
-"""What is written about an agent's work: without secrets, whoever wrote it."""
+"""Logs of agents' work, without secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from treewright.llm.redaction import redact
 
 
 def write(path: Path, text: str, *names: str | None) -> None:
-    """Writes a log without secrets. `names` are variables known to hold one."""
+    """Write a log without secrets. `names` are environment variables that hold secrets."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with untrusted.create(path) as file:
@@ -18,7 +18,7 @@ def write(path: Path, text: str, *names: str | None) -> None:
 
 
 def write_for_use(path: Path, text: str) -> None:
-    """Writes what a child process is to read, as it is. `scrub` the file afterwards."""
+    """Write a file with its secrets, for a child process. Call `scrub` afterwards."""
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with untrusted.create(path) as file:
@@ -26,13 +26,13 @@ def write_for_use(path: Path, text: str) -> None:
 
 
 def scrub(path: Path, *names: str | None) -> str:
-    """Takes secrets out of a file that a child process used; returns what it said before."""
+    """Remove secrets from a file that a child process used. Return the text with its secrets."""
     try:
         text = untrusted.read(path, untrusted.LARGEST_TEXT).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
     except untrusted.NotPlain:
-        write(path, "[treewright: this was no plain file any more, and was removed]\n")
+        write(path, "[treewright: this was not a plain file any more, and was removed]\n")
         return ""
     if redact(text, *names) != text:
         write(path, text, *names)

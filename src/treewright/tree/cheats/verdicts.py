@@ -45,7 +45,9 @@ def verdict(
     else:
         why = "it left no trace"
         if evaluation.error is not None or cheat.sign == "promoted":
-            why = reasons.why_rejected(evaluation, reasons.PLAIN) or reasons.fate(evaluation)
+            why = reasons.explain_rejection(evaluation, reasons.PLAIN) or reasons.describe_fate(
+                evaluation
+            )
         outcome = "unknown" if _is_fault(cheat, evaluation) else "stopped"
         return Verdict(cheat.name, cheat.does, outcome, why)
     return Verdict(cheat.name, cheat.does, "through", why, advice(cheat, config, scripts))

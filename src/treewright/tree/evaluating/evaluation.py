@@ -22,7 +22,7 @@ from treewright.kernel.storage.artifacts import Artifact
 from treewright.kernel.text.path_list import format_paths
 from treewright.llm.usage import Usage
 from treewright.tree.agents.backend import AGENT_TIMEOUT, AgentFailure
-from treewright.tree.agents.implementation import implement
+from treewright.tree.agents.implementation import Assignment, implement
 from treewright.tree.deciding import gate, scoring
 from treewright.tree.deciding.comparison import score_results
 from treewright.tree.evaluating import contexts
@@ -173,13 +173,13 @@ class _Evaluation:
         with self._timed("implement"):
             worktree = self._worktrees.add_candidate(request.eval_id, request.parent_commit)
             self._handed_over = True
-            done = implement(
-                request.config,
-                self._idea(),
-                worktree,
-                self._experiment,
-                request.parent_context,
+            assignment = Assignment(
+                config=request.config,
+                idea=self._idea(),
+                worktree=worktree,
+                log_dir=self._experiment,
                 repo=Path(request.repo),
+                parent_context=request.parent_context,
                 seed=request.seed,
                 owner=request.owner,
                 cancel=self._cancel,
@@ -188,6 +188,7 @@ class _Evaluation:
                 isolation=self._isolation(),
                 protected=request.protected_paths,
             )
+            done = implement(assignment)
         self._usage += done.usage
         self._roles = done.roles
         self._staged = done.staged

@@ -1,6 +1,6 @@
-"""Ideas from the user's own program, which writes `.md` files into a directory.
+"""The idea source `command`: a program of the user that writes `.md` files into a directory.
 
-docs/ideas.md is the contract: arguments, environment, the node's context as a file.
+docs/ideas.md is the contract: arguments, environment, and the files that describe the node.
 """
 
 from __future__ import annotations
@@ -18,31 +18,33 @@ from treewright.kernel.storage import atomic, untrusted
 from treewright.llm.redaction import redact
 from treewright.tree.agents import transcript
 from treewright.tree.config import CommandIdeas
-from treewright.tree.ideas import node_description
 from treewright.tree.ideas.idea_directory import read_ideas
 from treewright.tree.ideas.idea_source import (
-    ATTEMPTS,
+    MAX_ATTEMPTS,
     GeneratorFailure,
     IdeaSourceError,
     NodeContext,
     Proposals,
     stop_if_cancelled,
 )
+from treewright.tree.ideas.node_description import build_json, render_markdown
 from treewright.tree.repository.private_repository import private_repository
 
 _NOT_STARTED = (126, 127)
-"""What the shell exits with if a program cannot be run, or is not there."""
+"""Exit codes of the shell for a program that cannot be run, or does not exist."""
 
 
-class GeneratorSource:
+class CommandSource:
+    """Runs the program, and gives its ideas in the order of their file names."""
+
     def __init__(self, config: CommandIdeas) -> None:
         self._config = config
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
-        """Runs the program, and again if it fails, each time with what the last failure said."""
+        """Run the program. After a failure run it again with the message of that failure."""
         failure = ""
-        for _ in range(ATTEMPTS):
-            done, said, log = self._run(context, failure)
+        for _ in range(MAX_ATTEMPTS):
+            done, output, log = self._run(context, failure)
             if done.ok:
                 return Proposals(
                     read_ideas(
@@ -52,7 +54,7 @@ class GeneratorSource:
                     )
                 )
             stop_if_cancelled(context)
-            failure = _explain(done, said, log)
+            failure = _explain(done, output, log)
             if done.error or done.returncode in _NOT_STARTED:
                 raise IdeaSourceError(failure)
             if done.timed_out:
@@ -64,15 +66,15 @@ class GeneratorSource:
         untrusted.remove_tree(output)
         output.mkdir(parents=True)
         json_file = context.scratch / "node_context.json"
-        described = msgspec.json.encode(node_description.as_json(context))
+        described = msgspec.json.encode(build_json(context))
         atomic.write_bytes(json_file, msgspec.json.format(described, indent=1))
         markdown_file = context.scratch / "node_context.md"
-        atomic.write_text(markdown_file, node_description.as_markdown(context))
+        atomic.write_text(markdown_file, render_markdown(context))
         log = context.scratch / "generator.log"
         variables = os.environ | _environment(context, output, json_file, markdown_file)
         variables["TREEWRIGHT_PREVIOUS_FAILURE"] = failure
         around: list[str] = []
-        # What it commits, tags or configures is nobody else's, as for agents.
+        # The program's commits, tags and git settings must not reach the repository.
         with private_repository(context.checkout):
             if self._config.isolated and context.isolation is not None:
                 variables = context.isolation.environment(variables, self._config)
@@ -120,7 +122,7 @@ def _environment(
     }
 
 
-def _explain(done: process.ProcessResult, said: str, log: Path) -> str:
-    """How it ended, its last lines, and where the rest is."""
-    words = said if not done.timed_out else ""
-    return with_log(done.explain("the idea generator"), words, log)
+def _explain(done: process.ProcessResult, output: str, log: Path) -> str:
+    """Return how the program ended, its last lines, and the path of its log."""
+    shown = output if not done.timed_out else ""
+    return with_log(done.explain("the idea generator"), shown, log)

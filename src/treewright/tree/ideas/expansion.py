@@ -1,7 +1,7 @@
-"""Choosing the ideas to try on a node: ask the sources, leave out duplicates, keep files.
+"""The choice of ideas to try on a node: ask the sources, skip duplicates, write idea files.
 
-Files are written before the event that records them; files of a node that no event
-recorded (we were killed in between) are removed and the choice is made again.
+Idea files are written before the event that records them. If the process dies between the two, the
+next owner removes the unrecorded files and chooses again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from treewright.kernel.procs.cancellation import check
@@ -17,18 +17,17 @@ from treewright.kernel.storage import atomic, untrusted
 from treewright.kernel.storage.artifacts import sha256_file, sha256_text
 from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage
-from treewright.tree.agents.view import View
-from treewright.tree.config import CommandBackend, Config, OpenaiBackend
+from treewright.tree.agents.source_view import View
+from treewright.tree.config import Config
 from treewright.tree.deciding.leftovers import LEFTOVER
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.ideas import idea_text
-from treewright.tree.ideas.history_markdown import AGENT_CHARS, tell
 from treewright.tree.ideas.idea_source import GeneratorFailure, Idea, NodeContext
-from treewright.tree.ideas.node_description import measured
+from treewright.tree.ideas.node_description import last_summary
 from treewright.tree.ideas.search_history import Outcomes
-from treewright.tree.ideas.source_factory import make_source, rehearsed_source
+from treewright.tree.ideas.source_factory import make_rehearsal_source, make_source
 from treewright.tree.records import events as ev
-from treewright.tree.records import layout, steering, summary, usage_log
+from treewright.tree.records import layout, steering, usage_log
 from treewright.tree.records.model import (
     BANNED,
     UNSET,
@@ -39,10 +38,57 @@ from treewright.tree.records.model import (
     SkippedIdea,
     Unset,
 )
-from treewright.tree.report.run_facts import read_title
 from treewright.tree.repository.git import git
 
 _log = logging.getLogger("treewright")
+
+
+@dataclass(slots=True)
+class _Choice:
+    """The ideas chosen for one expansion, and the skipped ones."""
+
+    most: int
+    seen: dict[str, str]
+    """Keys of ideas that must not be tried again, with the files of these ideas."""
+    settled: set[str]
+    """Keys of ideas that an earlier expansion of the node chose or skipped."""
+    banned: Sequence[str]
+    skips_duplicates: bool
+    chosen: list[tuple[Idea, str]] = field(default_factory=list)
+    skipped: list[SkippedIdea] = field(default_factory=list)
+
+    @property
+    def missing(self) -> int:
+        return self.most - len(self.chosen)
+
+    @property
+    def taken(self) -> list[str]:
+        return [*self.seen, *(key for _, key in self.chosen)]
+
+    def offer_leftover(self, record: IdeaRecord, text: str) -> None:
+        """Choose a recorded idea that an earlier expansion did not use."""
+        origin = LEFTOVER + record.path
+        if pattern := self._ban(text):
+            self.skipped.append(SkippedIdea(origin, record.key, BANNED + pattern))
+        else:
+            self.chosen.append((Idea(text, origin), record.key))
+
+    def offer(self, idea: Idea) -> None:
+        """Choose a proposed idea, or skip it as banned or as a duplicate."""
+        key = idea_text.key(idea.text)
+        if key in self.settled:
+            return
+        chosen_before = next((other.origin for other, used in self.chosen if used == key), None)
+        duplicate_of = self.seen.get(key) or chosen_before
+        if pattern := self._ban(idea.text):
+            self.skipped.append(SkippedIdea(idea.origin, key, BANNED + pattern))
+        elif duplicate_of is not None and self.skips_duplicates:
+            self.skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
+        elif self.missing > 0:
+            self.chosen.append((idea, key))
+
+    def _ban(self, text: str) -> str | None:
+        return next((each for each in self.banned if steering.matches(each, text)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +111,24 @@ class Expander:
         known: int | None = None,
         left_over: Sequence[IdeaRecord] = (),
     ) -> ev.NodeExpanded:
-        """Chooses up to `most` new ideas and writes their files, first those of `left_over`.
-        `expansion` is the number of this one in a run without a barrier, where a node may be
-        expanded any number of times; `known` how many outcomes are known there."""
+        """Choose new ideas for a node and write their files.
+
+        Args:
+            manifest: The state of the run.
+            node_id: The node.
+            depth: The depth of the candidates.
+            most: The most ideas to choose.
+            expansion: The number of this expansion in a policy search, which may expand a node any
+                number of times.
+            known: The number of outcomes that a policy search knew at the time of the choice.
+            left_over: Recorded ideas that are offered before the sources are asked.
+
+        Returns:
+            The event to record.
+
+        Raises:
+            IdeaSourceError: a source cannot work at all.
+        """
         turn = depth if isinstance(expansion, Unset) else expansion
         node = manifest.nodes[node_id]
         directory = self.run_dir / node.node_ideas_dir
@@ -78,123 +139,117 @@ class Expander:
             for ancestor in lineage
             for idea in ancestor.ideas
         ]
-        seen = self._seen(manifest, lineage)
-        settled = self._settled(manifest, node)
-        banned = steering.banned_patterns(steering.applied(manifest.steering))
-        chosen: list[tuple[Idea, str]] = []
-        skipped: list[SkippedIdea] = []
+        choice = _Choice(
+            most=most,
+            seen=self._seen(manifest, lineage),
+            settled=self._settled(manifest, node),
+            banned=steering.banned_patterns(steering.applied(manifest.steering)),
+            skips_duplicates=self._skips_duplicates(manifest),
+        )
         for record in left_over:
             text = self._text(record)
-            if text is None or len(chosen) == most:
-                continue
-            if pattern := next((p for p in banned if steering.matches(p, text)), None):
-                skipped.append(SkippedIdea(LEFTOVER + record.path, record.key, BANNED + pattern))
-            else:
-                chosen.append((Idea(text, LEFTOVER + record.path), record.key))
-        usage = usage_log.total(directory, usage_log.of_expansion(turn))  # of one that was lost
-        make = rehearsed_source if manifest.dry_run else make_source
+            if text is not None and choice.missing > 0:
+                choice.offer_leftover(record, text)
+        # The log holds the usage of an attempt that died before it was recorded.
+        usage = usage_log.total(directory, usage_log.of_expansion(turn))
+        make = make_rehearsal_source if manifest.dry_run else make_source
         failures: list[str] = []
         for number, source in enumerate(map(make, self.config.ideas)):
-            wanted = most - len(chosen)
-            if wanted <= 0:
+            if choice.missing <= 0:
                 break
-            context = self._context(manifest, node, turn, lineage, wanted, known)
+            context = self._context(manifest, node, turn, lineage, choice.missing, known)
             try:
-                proposals = source.propose(context, [*seen, *(key for _, key in chosen)])
+                proposals = source.propose(context, choice.taken)
             except GeneratorFailure as failure:
                 usage += failure.usage
                 failures.append(self._keep_failure(failure, context, number))
                 check(self.cancel)
                 continue
-            # Kept when the source failed: its error names a log in there.
+            # After another failure the directory stays, because the error names a log in it.
             untrusted.remove_tree(context.scratch)
             check(self.cancel)
             usage += proposals.usage
             for idea in proposals.ideas:
-                key = idea_text.key(idea.text)
-                if key in settled:
-                    continue
-                duplicate_of = seen.get(key) or _chosen_before(chosen, key)
-                if pattern := next((p for p in banned if steering.matches(p, idea.text)), None):
-                    skipped.append(SkippedIdea(idea.origin, key, f"{BANNED}{pattern}"))
-                elif duplicate_of is not None and self._dedupes(manifest):
-                    skipped.append(SkippedIdea(idea.origin, key, duplicate_of))
-                elif len(chosen) < most:
-                    chosen.append((idea, key))
+                choice.offer(idea)
         return ev.NodeExpanded(
             node_id=node_id,
             depth=depth,
-            ideas=self._write(node, depth, chosen, expansion),
+            ideas=self._write(node, depth, choice.chosen, expansion),
             context_ideas_dirs=[ancestor.node_ideas_dir for ancestor in lineage],
             context_idea_files=snapshot,
             dedupe_scope=manifest.dedupe_scope,
-            skipped=skipped,
+            skipped=choice.skipped,
             usage=usage,
             expansion=expansion,
             failures=failures or UNSET,
         )
 
     def _keep_failure(self, failure: GeneratorFailure, context: NodeContext, number: int) -> str:
-        """Moves the log of a failed source out of the way of the next one. Returns the failure in
-        words, with the log's new path."""
+        """Move the log of a failed source to its final path. Return the message with that path."""
         kept = context.scratch.with_name(layout.failed_source(number))
         untrusted.remove_tree(kept)
         context.scratch.rename(kept)
-        said = redact(str(failure)).replace(str(context.scratch), str(kept))
-        _log.warning("idea source %d has none for %s: %s", number + 1, context.node_id, said)
-        return said
+        message = redact(str(failure)).replace(str(context.scratch), str(kept))
+        _log.warning("idea source %d has none for %s: %s", number + 1, context.node_id, message)
+        return message
 
     def discard(self, manifest: Manifest, node_id: str) -> None:
-        """Removes what an expansion left that is not recorded and will not be. What it cost
-        stays on disk until an event carries it: `settle`."""
+        """Remove the unrecorded files of an abandoned expansion.
+
+        Its usage stays on disk until an event records it; see `settle`.
+        """
         node = manifest.nodes[node_id]
         directory = self.run_dir / node.node_ideas_dir
         self._remove_unrecorded(directory, node)
         untrusted.remove_tree(directory / layout.GENERATING)
 
     def owed(self, manifest: Manifest) -> Iterator[tuple[str, int]]:
-        """Node and number of expansions that cost something and that no event recorded, in a
-        run without a barrier."""
+        """Yield node and number of the expansions of a policy search with unrecorded usage."""
         for node in manifest.nodes.values():
             last = 0 if isinstance(node.expansion, Unset) else node.expansion
             numbers = usage_log.expansions(self.run_dir / node.node_ideas_dir)
             yield from ((node.node_id, number) for number in numbers if number > last)
 
     def cost(self, manifest: Manifest, node_id: str, turn: int) -> Usage:
-        """What an expansion has cost that no event recorded."""
+        """Return the unrecorded usage of an expansion."""
         directory = self.run_dir / manifest.nodes[node_id].node_ideas_dir
         return usage_log.total(directory, usage_log.of_expansion(turn))
 
     def settle(self, manifest: Manifest, node_id: str, turn: int) -> None:
-        """What it cost is recorded with another expansion."""
+        """Forget the usage of an expansion, after an event of another expansion recorded it."""
         directory = self.run_dir / manifest.nodes[node_id].node_ideas_dir
         (directory / usage_log.of_expansion(turn)).unlink(missing_ok=True)
 
     def tidy(self, manifest: Manifest) -> None:
-        """Removes idea files that a killed owner had written and not recorded."""
+        """Remove idea files that a killed owner of the run wrote and did not record."""
         for node in manifest.nodes.values():
             self._remove_unrecorded(self.run_dir / node.node_ideas_dir, node)
 
     def tried_before(self, manifest: Manifest, node: Node, key: str) -> str | None:
-        """The file of an idea with that key, where the run does not try one twice."""
+        """Return the file of the same idea, if the run must not try this idea again."""
         return self._seen(manifest, list(ancestors(manifest, node))).get(key)
 
-    def _dedupes(self, manifest: Manifest) -> bool:
-        """Without a barrier a node is asked for more ideas until it has none: its own count as
-        tried whatever the scope, or it would be given the same ones for ever."""
+    def _skips_duplicates(self, manifest: Manifest) -> bool:
+        """Return whether the run tries an idea only once.
+
+        A search by a policy expands a node until its sources have no new ideas. It always skips
+        earlier ideas of the node, for every scope; otherwise it would choose them forever.
+        """
         return manifest.dedupe_scope != "none" or manifest.policy_record is not None
 
     def _settled(self, manifest: Manifest, node: Node) -> set[str]:
-        """Ideas that the node has, or was found not to need, in an expansion before this one:
-        said once is enough where there may be many."""
+        """Return keys of ideas that earlier expansions of a policy search recorded at this node.
+
+        They are not recorded as skipped again.
+        """
         if manifest.policy_record is None:
             return set()
         skipped = node.dedupe.skipped if node.dedupe else []
         return {*(idea.key for idea in node.ideas), *(idea.sha256 for idea in skipped)}
 
     def _seen(self, manifest: Manifest, lineage: list[Node]) -> dict[str, str]:
-        """Digests of idea texts that must not be tried again -> the file that has them."""
-        if not self._dedupes(manifest):
+        """Return the keys of ideas that must not be tried again, with the files of these ideas."""
+        if not self._skips_duplicates(manifest):
             return {}
         nodes = {
             "none": lineage[:1],
@@ -257,8 +312,11 @@ class Expander:
         return records
 
     def _digest(self, path: str) -> str:
-        """Of an idea's file as it is now. One that a candidate removed, or put a pipe for, ends no
-        run: what was recorded of it is enough to go on, and `--validate-only` names it."""
+        """Return the checksum of an idea file; "" if the file cannot be read.
+
+        A candidate may have removed or replaced the file. The run goes on, because the record has
+        the original checksum, and `--validate-only` reports the file.
+        """
         try:
             return sha256_file(self.run_dir / path, untrusted.LARGEST_TEXT)
         except OSError as error:
@@ -266,7 +324,7 @@ class Expander:
             return ""
 
     def _text(self, idea: IdeaRecord) -> str | None:
-        """Return the text of a recorded idea; None if its file is no longer what it was."""
+        """Return the text of a recorded idea; None if its file has changed."""
         try:
             data = untrusted.read(self.run_dir / idea.path, untrusted.LARGEST_TEXT, self.run_dir)
             text = data.decode("utf-8")
@@ -274,7 +332,7 @@ class Expander:
             text = ""
         if sha256_text(text) == idea.sha256:
             return text
-        _log.warning("%s is not the idea that was recorded; it is not offered again", idea.path)
+        _log.warning("%s differs from its recorded checksum; skipping this idea", idea.path)
         return None
 
     def _remove_unrecorded(self, directory: Path, node: Node) -> None:
@@ -287,48 +345,9 @@ class Expander:
 
 
 def ancestors(manifest: Manifest, node: Node) -> Iterator[Node]:
-    """The node, its parent, and so on to the root."""
+    """Yield the node, its parent, and so on to the root."""
     current: Node | None = node
     while current is not None:
         yield current
         parent = current.parent_node_id
         current = manifest.nodes[parent] if parent is not None else None
-
-
-def last_summary(run_dir: Path, manifest: Manifest, node: Node) -> dict | None:
-    """The scoring summary of the evaluation that became this node."""
-    eval_id = node.artifacts.promoted_from_eval_id
-    if eval_id is None:
-        return None
-    document = summary.read(run_dir / layout.summary(manifest.evaluations[eval_id].experiment_dir))
-    return document["scoring_summary"] if document else None
-
-
-def _chosen_before(chosen: list[tuple[Idea, str]], key: str) -> str | None:
-    return next((idea.origin for idea, other in chosen if other == key), None)
-
-
-def asks_in_words(config: Config) -> bool:
-    """Whether some agent is given a prompt."""
-    agents = config.agents
-    backends = (agents.planner, agents.coder, agents.reviewer)
-    return any(isinstance(backend, CommandBackend | OpenaiBackend) for backend in backends)
-
-
-def describe_node(outcomes: Outcomes) -> str:
-    """For agents: the accepted ideas so far, how the node compares with its parent and the root,
-    and, if any of them is asked in words, what was tried before."""
-    manifest, node, run_dir = outcomes.manifest, outcomes.node, outcomes.run_dir
-    if node.parent_node_id is None:
-        lines = [f"This is the root of the search, commit {node.commit[:12]}."]
-    else:
-        lines = [f"Node {node.node_id} at depth {node.depth}, commit {node.commit[:12]}.", ""]
-        lines.append("Ideas already applied, oldest first:")
-        for ancestor in reversed(list(ancestors(manifest, node))):
-            if ancestor.idea_chain:
-                path = run_dir / ancestor.idea_chain[-1]
-                lines.append(f"- {read_title(path)}")
-        lines += ["", *measured(last_summary(run_dir, manifest, node))]
-    if asks_in_words(outcomes.config):
-        lines += ["", *tell(outcomes, AGENT_CHARS)]
-    return "\n".join(lines).rstrip("\n")

@@ -1,21 +1,26 @@
-"""The history of a search as Markdown, for prompts and people."""
+"""The history of a search as Markdown, for prompts and for the user's programs."""
 
 from __future__ import annotations
 
 from treewright.kernel.text.numbers import gain, percent, value
 from treewright.tree.ideas.idea_text import fence_for
-from treewright.tree.ideas.search_history import MetricFacts, Outcomes, Returned, Try
+from treewright.tree.ideas.search_history import EarlierEvaluation, MetricFacts, Outcomes, Returned
 
 PROMPT_CHARS = 12_000
-"""For what proposes ideas: about 3,000 tokens."""
+"""The budget in prompts for ideas: about 3,000 tokens."""
 AGENT_CHARS = 5_000
-"""For those who carry one out, whose question is narrower."""
+"""The budget in prompts for agents, which carry out one idea."""
 JSON_CHARS = 200_000
-"""For programs, which do not pay by the word."""
+"""The budget in files for programs, which do not pay for tokens."""
 
 
-def tell(outcomes: Outcomes, budget: int) -> list[str]:
-    """Lines about the task, the path and earlier tries."""
+def render_history(outcomes: Outcomes, budget: int) -> list[str]:
+    """Return lines about the metrics, the path and earlier evaluations.
+
+    Args:
+        outcomes: The outcomes to describe.
+        budget: The most characters about earlier evaluations.
+    """
     history = outcomes.collect(budget)
     lines = ["What is measured:", "", *(_metric(metric) for metric in history.metrics), ""]
     lines += _returned(outcomes.returned())
@@ -30,7 +35,7 @@ def tell(outcomes: Outcomes, budget: int) -> list[str]:
     if history.tries:
         lines += ["What was tried, the best and the most telling first:", ""]
         for found in history.tries:
-            lines += [*_try(found), ""]
+            lines += [*_evaluation(found), ""]
     if history.left_out:
         lines += [f"({history.left_out} more tries are not shown.)", ""]
     return lines
@@ -66,7 +71,7 @@ def _metric(metric: MetricFacts) -> str:
     return f"- {aim}{now}"
 
 
-def _try(found: Try) -> list[str]:
+def _evaluation(found: EarlierEvaluation) -> list[str]:
     where = {"same_node": "here", "path": "on the way here", "elsewhere": "elsewhere"}
     lines = [f"- {found.idea} ({found.eval_id}, {where[found.relation]}): {found.fate}"]
     if found.score is not None:

@@ -1,4 +1,4 @@
-"""Ideas that somebody wrote: the `.md` files of a directory, in name order."""
+"""The idea source `directory`: the `.md` files of a directory, in the order of their names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REPAIR = "save it as UTF-8 or take it out of the directory"
 
 
 class DirectorySource:
-    """Proposes the same files at every node; the coordinator skips what was tried."""
+    """Proposes the same files at every node; the expander skips files that were tried."""
 
     def __init__(self, config: DirectoryIdeas) -> None:
         self._config = config
@@ -24,10 +24,17 @@ class DirectorySource:
 
 
 def read_ideas(directory: Path, *, origin: str, repair: str = _REPAIR) -> list[Idea]:
-    """The `.md` files directly in `directory`, without empty ones, line endings kept.
+    """Return the ideas of the `.md` files in a directory, without empty files.
 
-    One that is not UTF-8 is an error, not left out: somebody wants it tried. `repair` says
-    what to do about it.
+    Line endings are kept. Subdirectories are not searched.
+
+    Args:
+        directory: The directory.
+        origin: The origin that the record gets, before the name of the file.
+        repair: The advice in the error for a file that is not UTF-8.
+
+    Raises:
+        IdeaSourceError: the directory or a file cannot be read, or a file is not UTF-8.
     """
     try:
         paths = sorted(
@@ -40,10 +47,10 @@ def read_ideas(directory: Path, *, origin: str, repair: str = _REPAIR) -> list[I
         ) from error
     ideas: list[Idea] = []
     for path in paths:
-        name = os.fsencode(path.name).decode("utf-8", "backslashreplace")  # as it can be recorded
+        name = os.fsencode(path.name).decode("utf-8", "backslashreplace")  # records are UTF-8
         try:
-            # Bytes, because reading as text would turn CRLF in a patch into LF.
-            # A link may be the user's own; what it leads to must be a plain file all the same.
+            # Read bytes, because reading text would turn CRLF in a patch into LF.
+            # The user may use links, but the target must be a plain file.
             text = untrusted.read(path.resolve(), untrusted.LARGEST_TEXT).decode("utf-8")
         except UnicodeDecodeError as error:
             raise IdeaSourceError(

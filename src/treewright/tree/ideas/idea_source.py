@@ -1,7 +1,7 @@
-"""The interface of an idea source, and what a source is told about the node.
+"""The interface of an idea source, and the description of a node that a source gets.
 
-A source proposes ideas in a stable order; the coordinator takes the first K that
-are not duplicates. It never writes into the node's worktree or the run's state.
+A source proposes ideas in a stable order; the expander takes the first ones that are not
+duplicates. A source never writes into the node's checkout or the records of the run.
 """
 
 from __future__ import annotations
@@ -15,23 +15,26 @@ from typing import Any, Protocol
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.procs.cancellation import check
 from treewright.llm.usage import Usage
-from treewright.tree.agents.view import View
+from treewright.tree.agents.source_view import View
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.ideas.search_history import Outcomes
 
-ATTEMPTS = 3
-"""How often a generator is asked for a node's ideas before the next source is."""
+MAX_ATTEMPTS = 3
+"""After this many failed attempts for a node, the next source is asked."""
 
 
 class IdeaSourceError(TreewrightError):
-    """A source cannot do its work until the user or an endpoint's owner has put something right."""
+    """A source cannot work until the user or the operator of an endpoint fixes a problem."""
 
     is_outage = True
 
 
 class GeneratorFailure(IdeaSourceError):
-    """A generator gave no ideas for one node, such as a refusal; other sources and nodes may have
-    some. `usage` is what its attempts cost."""
+    """A source gave no ideas for one node, for example because a model refused.
+
+    Other sources, and the same source on other nodes, may still give ideas. `usage` is the usage of
+    the failed attempts.
+    """
 
     is_outage = False
 
@@ -42,7 +45,7 @@ class GeneratorFailure(IdeaSourceError):
 
 @dataclass(frozen=True, slots=True)
 class Idea:
-    """`text` is the whole Markdown file; `origin` says where it came from."""
+    """A proposed idea: the whole text of its Markdown file, and its origin for the record."""
 
     text: str
     origin: str
@@ -50,46 +53,46 @@ class Idea:
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What a source may look at when it thinks about a node."""
+    """A node, and all that a source may use to propose ideas for it."""
 
     node_id: str
     depth: int
-    """The node's own: 0 for the root."""
+    """The depth of the node; 0 for the root."""
     wanted: int
+    """The number of ideas to propose."""
     seed: int
     checkout: Path
-    """A directory with the node's files; read only."""
+    """A directory with the files of the node; read only."""
     repo: Path
-    """The target repository's root, which relative paths of the configuration refer to."""
+    """The root of the target repository. Relative paths of the configuration start here."""
     context_ideas_dirs: list[Path]
     """Idea directories of the node and its ancestors, nearest first."""
     diff_stat: str
     """`git diff --stat` against the root commit."""
     last_summary: dict[str, Any] | None
-    """The node's own scoring summary (deltas, reasons); None at the root."""
+    """The scoring summary of the node (deltas, reasons); None at the root."""
     scratch: Path
-    """An empty directory for the source's own files and logs."""
+    """An empty directory for files and logs of the source."""
     protected_paths: list[str] = field(default_factory=list)
     editable_blocks: list[str] = field(default_factory=list)
-    """Files of which only the marked blocks may change; then nothing else may."""
+    """Files with marked blocks. If there are any, only these blocks may change."""
     task: str = ""
-    """What is to be improved, in the user's words."""
+    """The user's description of the task."""
     view: View = field(default_factory=View)
-    """Which files a model may see."""
+    """The files that a model may see."""
     owner: str = ""
     cancel: threading.Event | None = None
     outcomes: Outcomes | None = None
-    """What came of earlier tries; looked up by those who ask."""
+    """The outcomes of earlier evaluations."""
     isolation: Isolation | None = None
-    """For sources that ask for it."""
     round: int = 1
-    """The depth that is being searched, for which the ideas are; without a barrier the number
-    of this expansion in the run."""
+    """The depth that the ideas are for. In a policy search: the number of this
+    expansion in the run."""
 
 
 @dataclass(slots=True)
 class Proposals:
-    """Ideas in stable order, and what producing them cost."""
+    """Ideas in stable order, and the usage of producing them."""
 
     ideas: list[Idea] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
@@ -97,12 +100,21 @@ class Proposals:
 
 class IdeaSource(Protocol):
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
-        """Proposes ideas; `taken` are keys (`text.key`) of ideas that would only be skipped."""
+        """Propose ideas for a node.
+
+        Args:
+            context: The node.
+            taken: Keys (`idea_text.key`) of ideas that would be skipped as duplicates.
+
+        Raises:
+            GeneratorFailure: the source has no ideas for this node.
+            IdeaSourceError: the source cannot work at all.
+        """
         ...
 
 
 def stop_if_cancelled(context: NodeContext) -> None:
-    """What failed because it was interrupted is no failure of the source."""
+    """Raise KeyboardInterrupt after a cancellation, which is not a failure of the source."""
     if context.cancel is not None and context.cancel.is_set():
-        check(context.cancel)  # a lost lease is the better reason
+        check(context.cancel)  # a lost lease explains the cancellation better
         raise KeyboardInterrupt

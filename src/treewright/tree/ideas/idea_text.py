@@ -1,7 +1,7 @@
-"""The text of an idea: one form for comparing, and the patches it carries.
+"""The text of an idea: its key for comparisons, its title, and its patches.
 
-An idea is a Markdown file. Its fenced `diff` blocks, if any, are a patch. Both are
-read here and nowhere else, so that a patch means the same to everyone.
+An idea is a Markdown file; its fenced `diff` blocks are a patch. Only this module reads ideas, so
+that every package finds the same patch.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from treewright.kernel.storage.artifacts import sha256_text
 
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})([^\n]*)")
-_LONGEST_QUOTE = 60
+_MAX_QUOTE_CHARS = 60
 _PATCH_LANGUAGES = frozenset({"diff", "patch"})
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: its info string, what stands in it, and where it starts."""
+    """A fenced block: its info string, its lines, and its position."""
 
     info: str
     body: str
@@ -28,10 +28,10 @@ class Block:
 
 
 def normalise(text: str) -> str:
-    """The form in which two ideas are the same idea.
+    """Return the text in the form in which ideas are compared.
 
-    Line endings, trailing blanks, runs of empty lines, and the Unicode spelling of a
-    character do not make a new idea. Indentation does: it is meaning in a patch.
+    Line endings, trailing blanks, runs of empty lines, and the Unicode spelling of a character do
+    not make a new idea. Indentation does, because it has a meaning in a patch.
     """
     text = unicodedata.normalize("NFC", text.removeprefix("\ufeff"))
     lines = [line.rstrip() for line in re.split(r"\r\n|\r|\n", text)]
@@ -39,12 +39,12 @@ def normalise(text: str) -> str:
 
 
 def key(text: str) -> str:
-    """Two ideas with the same key are the same idea."""
+    """Return the key of an idea. Texts with the same key are the same idea."""
     return sha256_text(normalise(text))
 
 
 def title(text: str) -> str:
-    """The first heading, or else the first line that says something, or else the patch."""
+    """Return the first heading, else the first line with text, else a title for the patch."""
     fenced: set[int] = set()
     for block in blocks(text):
         fenced.update(range(block.line, block.line + block.body.count("\n") + 2))
@@ -56,14 +56,14 @@ def title(text: str) -> str:
         if re.match(r"#{1,6}\s+\S", stripped):
             return stripped.lstrip("#").strip()
         if _FENCE.fullmatch(line.rstrip("\r")):
-            # Not closed: the file goes on as code, or was read only up to here.
+            # The block is not closed: the rest is code, or the text was cut off.
             return first or _title_of_patch("\n".join(text.split("\n")[index + 1 :]))
         first = first or stripped
     return first or _title_of_patch("".join(patches(text)))
 
 
 def _title_of_patch(patch: str) -> str:
-    """What it changes first: `Change model.py: RATE = 0.01`."""
+    """Return a title with the first change of a patch: `Change model.py: RATE = 0.01`."""
     lines = [line.rstrip() for line in patch.split("\n")]
     starts = (index for index, line in enumerate(lines) if line.startswith("@@"))
     start = next(starts, len(lines))
@@ -75,16 +75,16 @@ def _title_of_patch(patch: str) -> str:
     verb = {"/dev/null": "Delete"}.get(names[-1], "Add" if names[0] == "/dev/null" else "Change")
     added = (line[1:].strip() for line in lines[start:] if line.startswith("+"))
     words = next((line for line in added if line), "")
-    if len(words) > _LONGEST_QUOTE:
-        words = words[: _LONGEST_QUOTE - 1].rstrip() + "…"
+    if len(words) > _MAX_QUOTE_CHARS:
+        words = words[: _MAX_QUOTE_CHARS - 1].rstrip() + "…"
     return f"{verb} {name}: {words}" if words and verb != "Delete" else f"{verb} {name}"
 
 
 def blocks(markdown: str) -> list[Block]:
-    """The fenced blocks in order. An unclosed one is left out: it may be cut short.
+    """Return the fenced blocks in order, without an unclosed one, which may be cut off.
 
-    A closing fence may not be indented deeper than its opening one. CommonMark allows
-    it, but then a context line of a diff of a Markdown file would end the diff.
+    A closing fence must not be indented deeper than the opening fence. CommonMark allows deeper
+    ones, but then a context line in a diff of a Markdown file could end the diff.
     """
     found: list[Block] = []
     lines = markdown.split("\n")
@@ -108,16 +108,17 @@ def blocks(markdown: str) -> list[Block]:
 
 
 def patches(markdown: str) -> list[str]:
-    """The bodies of the blocks marked `diff` or `patch`, byte for byte."""
+    """Return the bodies of the blocks marked `diff` or `patch`, byte for byte."""
     return [block.body for block in blocks(markdown) if language(block) in _PATCH_LANGUAGES]
 
 
 def language(block: Block) -> str:
+    """Return the first word of the block's info string, in lower case."""
     return block.info.split(maxsplit=1)[0].lower() if block.info else ""
 
 
 def fence_for(body: str) -> str:
-    """A fence that nothing in `body` can close."""
+    """Return a fence that is longer than every fence in `body`."""
     longest = max((len(run) for run in re.findall(r"`{3,}", body)), default=2)
     return "`" * (longest + 1)
 

@@ -1,7 +1,7 @@
-"""Ideas from a chat endpoint, each below a heading.
+"""The idea source `llm`: a chat model that writes each idea below a heading.
 
-A reply without such headings is sent back with the reason; nothing is guessed from prose, because
-that would be tested as if it were meant.
+The model is asked again, with the reason, if its reply has no such headings. Ideas are never
+guessed from prose, because the run would then test ideas that the model did not propose.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from treewright.llm.usage import Usage
 from treewright.tree.agents import prompt_templates, transcript
 from treewright.tree.agents.source_view import PromptTooLong, show_files
 from treewright.tree.config import EndpointConfig, LlmIdeas
-from treewright.tree.ideas import node_description
 from treewright.tree.ideas.history_markdown import PROMPT_CHARS
 from treewright.tree.ideas.idea_source import (
-    ATTEMPTS,
+    MAX_ATTEMPTS,
     GeneratorFailure,
     Idea,
     IdeaSourceError,
@@ -36,9 +35,14 @@ from treewright.tree.ideas.idea_source import (
     stop_if_cancelled,
 )
 from treewright.tree.ideas.idea_text import blocks, key
+from treewright.tree.ideas.node_description import (
+    find_ideas_not_to_repeat,
+    list_ideas,
+    render_markdown,
+)
 from treewright.tree.records import usage_log
 
-_STYLES = (
+_HEADING_STYLES = (
     re.compile(r"(?P<level>##) IDEA: *(?P<title>\S.*)"),
     re.compile(
         r"(?:\d+[.)] +|[-*] +)?(?P<level>#{0,6}) *(?:\*\*|__)? *IDEA *#?\d* *[:.)\u2013\u2014-]+ *"
@@ -49,8 +53,8 @@ _STYLES = (
     re.compile(r"(?P<level>)\d+[.)] +\*\*(?P<title>[^*]+)\*\*[:.]?(?: *(?P<rest>\S.*))?"),
     re.compile(r"(?P<level>)\*\*\d+[.)] *(?P<title>[^*]+)\*\*[:.]?(?: *(?P<rest>\S.*))?"),
 )
-"""Headings of ideas, the one that is asked for first; then those that models write instead: the
-word "Idea", a numbered heading, a numbered title in bold."""
+"""Forms of headings: first the requested one, then forms that models use instead: the word
+"Idea", a numbered heading, a numbered title in bold."""
 _MARKDOWN = frozenset({"", "markdown", "md", "text"})
 _REMINDER = (
     "Your reply could not be used: {why}. Start every idea with a line `## IDEA: <title>` and "
@@ -59,11 +63,13 @@ _REMINDER = (
 
 
 class LlmSource:
+    """Asks a chat model for ideas."""
+
     def __init__(self, config: LlmIdeas) -> None:
         self._config = config
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
-        """Asks for ideas, and again with the reason where a reply cannot be read."""
+        """Ask for ideas, and again with the reason if a reply is not usable."""
         messages = [Message("user", self._prompt(context))]
         known = frozenset(taken)
         usage = Usage()
@@ -71,18 +77,18 @@ class LlmSource:
         endpoint = self._endpoint(context)
         client = ChatClient(endpoint)
         try:
-            for attempt in range(1, ATTEMPTS + 1):
+            for attempt in range(1, MAX_ATTEMPTS + 1):
                 answer = self._ask(client, messages, context)
                 usage += answer.usage
                 name = usage_log.of_expansion(context.round)
                 usage_log.add(context.scratch.parent, answer.usage, name)
                 messages.append(Message("assistant", answer.text))
-                texts = parse(answer.text, cut_off=answer.finish_reason == "length")
+                texts = parse_ideas(answer.text, cut_off=answer.finish_reason == "length")
                 new = [text for text in texts if key(text) not in known]
-                if new or (texts and attempt == ATTEMPTS):
+                if new or (texts and attempt == MAX_ATTEMPTS):
                     break
                 why = "every idea in it was tried before" if texts else self._why(answer)
-                if attempt == ATTEMPTS:
+                if attempt == MAX_ATTEMPTS:
                     log = context.scratch / "llm.log"
                     message = f"no ideas from {endpoint.model}: {why}"
                     raise GeneratorFailure(with_log(message, answer.text, log), usage)
@@ -94,8 +100,8 @@ class LlmSource:
 
     def _prompt(self, context: NodeContext) -> str:
         template = prompt_templates.load("ideas", self._config.prompt, context.repo)
-        earlier = node_description.ideas_not_to_repeat(context)
-        node = node_description.as_markdown(context, 0, with_task=False).strip()
+        earlier = find_ideas_not_to_repeat(context)
+        node = render_markdown(context, 0, with_task=False).strip()
         values = {
             "task": context.task or prompt_templates.NO_TASK,
             "count": str(context.wanted),
@@ -109,7 +115,7 @@ class LlmSource:
             if room < 0:
                 raise PromptTooLong(f"it is {-room} characters too long without any file")
             if prompt_templates.mentions(template, "repository"):
-                # Files that may change take what they need, all others at most the half.
+                # Editable files may use the whole room; without editable blocks, files use half.
                 about = "\n".join(idea.text for idea in earlier)
                 view, most = context.view, room if context.view.editable_blocks else room // 2
                 values["repository"] = show_files(context.checkout, about, most, view)
@@ -120,9 +126,9 @@ class LlmSource:
                 f"{problem}; raise `prompt_tokens`"
             ) from None
         told = min(room // 2, PROMPT_CHARS)
-        values["node"] = node_description.as_markdown(context, told, with_task=False).strip()
+        values["node"] = render_markdown(context, told, with_task=False).strip()
         room -= len(values["node"]) - len(node)
-        values["earlier_ideas"] = node_description.listed_ideas(earlier, min(room, PROMPT_CHARS))
+        values["earlier_ideas"] = list_ideas(earlier, min(room, PROMPT_CHARS))
         return prompt_templates.substitute(template, values)
 
     def _endpoint(self, context: NodeContext) -> EndpointConfig:
@@ -135,7 +141,7 @@ class LlmSource:
         return msgspec.structs.replace(endpoint, model=model)
 
     def _ask(self, client: ChatClient, messages: list[Message], context: NodeContext) -> Answer:
-        # Nodes of one run must not get the same ideas for the same reason: the seed.
+        # Each node gets another seed, because the same seed could give the same ideas.
         digest = hashlib.sha256(f"{context.seed}:{context.node_id}:{context.round}".encode())
         seed = int.from_bytes(digest.digest()[:4], "big") >> 1
         try:
@@ -156,14 +162,15 @@ class LlmSource:
         return "its reply has no line `## IDEA: <title>` with an idea below it"
 
 
-def parse(reply: str, *, cut_off: bool = False) -> list[str]:
-    """The ideas of a reply as Markdown files; a title without a text is none.
+def parse_ideas(reply: str, *, cut_off: bool = False) -> list[str]:
+    """Return the ideas of a reply as Markdown files, without titles that have no text.
 
-    The first of the heading styles that gives an idea counts. `cut_off`: the reply ended at the
-    token limit, so its last idea is not whole.
+    Args:
+        reply: The reply. Only the first heading style that gives an idea is used.
+        cut_off: The reply ended at the token limit, so its last idea is dropped as incomplete.
     """
     for text in (reply, _unfenced(reply)):
-        for style in _STYLES:
+        for style in _HEADING_STYLES:
             if ideas := _parsed(text, style, cut_off):
                 return ideas
     return []
@@ -179,7 +186,7 @@ def _parsed(reply: str, style: re.Pattern[str], cut_off: bool) -> list[str]:
     }
     if not found:
         return []
-    # A heading of another level is one within an idea.
+    # A heading of another level belongs to the text of an idea.
     level = next(iter(found.values()))["level"]
     starts = [index for index, heading in found.items() if heading["level"] == level]
     ideas: list[str] = []
@@ -194,7 +201,7 @@ def _parsed(reply: str, style: re.Pattern[str], cut_off: bool) -> list[str]:
 
 
 def _unfenced(reply: str) -> str:
-    """The reply without a fence around all of it, or else what its blocks of Markdown hold."""
+    """Return the reply without a fence around all of it, else the text of its Markdown blocks."""
     lines = reply.strip().split("\n")
     first, last = lines[0].strip(), lines[-1].strip()
     if len(lines) > 2 and last == "```" and first[:3] == last and first[3:].lower() in _MARKDOWN:
@@ -203,7 +210,7 @@ def _unfenced(reply: str) -> str:
 
 
 def _fenced_lines(reply: str) -> set[int]:
-    """Lines inside code blocks, where a heading is code and not a heading."""
+    """Return the indices of the lines inside code blocks, where `#` is not a heading."""
     found: set[int] = set()
     for block in blocks(reply):
         found.update(range(block.line, block.line + block.body.count("\n") + 2))

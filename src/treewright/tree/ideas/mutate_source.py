@@ -1,4 +1,4 @@
-"""Ideas without a model: single edits to the literals of files declared tunable.
+"""The idea source `mutate`: single edits to literals of tunable files, without a model.
 
 Every idea changes one token at one place of the node's own files, and is written as an ordinary
 idea with a patch. K ideas cover K different places before any place gets a second try. Node and
@@ -24,7 +24,7 @@ from treewright.tree.ideas.idea_source import (
     Proposals,
 )
 from treewright.tree.ideas.idea_text import fence_for, key, patches
-from treewright.tree.ideas.node_description import earlier_ideas
+from treewright.tree.ideas.node_description import read_earlier_ideas
 from treewright.tree.ideas.one_line_patch import replace_range
 from treewright.tree.ideas.tunable_literals import Edit, Site, find_sites
 from treewright.tree.repository.blocks import spans
@@ -49,7 +49,7 @@ class MutateSource:
         known = frozenset(taken)
         undone = frozenset(
             change
-            for idea in earlier_ideas(context.context_ideas_dirs)
+            for idea in read_earlier_ideas(context.context_ideas_dirs)
             for change in _reversed_changes(idea.text)
         )
         places = self._places(context)
@@ -61,8 +61,8 @@ class MutateSource:
             idea = _idea(place, edit)
             if key(idea.text) in known or not _stays_python(place, edit):
                 continue
-            # Taking an accepted edit back leads to a state that was measured before;
-            # it comes last, when there is nothing new to try.
+            # Undoing an accepted edit leads to a state that was measured before, so such
+            # ideas come last.
             goes_back = not undone.isdisjoint(_changes(idea.text))
             (postponed if goes_back else proposals.ideas).append(idea)
         missing = context.wanted - len(proposals.ideas)
@@ -168,8 +168,8 @@ def _idea(place: _Place, edit: Edit) -> Idea:
     text = (
         f"# {_where(place)}: {site.token} -> {edit.replacement}\n\n"
         f"Line {site.line} of `{place.path}` has `{site.token}`. "
-        f"Try `{edit.replacement}` ({edit.reason}) and change nothing else: "
-        "whatever the sweep then shows is the effect of this one value.\n\n"
+        f"Try `{edit.replacement}` ({edit.reason}) and change no other value: "
+        "then every difference in the sweep is the effect of this value.\n\n"
         f"{fence}diff\n{patch}{fence}\n"
     )
     return Idea(text, origin=f"mutate:{place.path}:{site.line}")

@@ -1,5 +1,7 @@
-"""What a generator or a model is told about a node: as JSON for programs, as Markdown
-for prompts. The JSON's keys are a contract, see docs/ideas.md."""
+"""Descriptions of a node: JSON for programs, and Markdown for prompts of models and agents.
+
+docs/ideas.md documents the keys of the JSON as a contract.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,20 @@ from typing import Any
 
 import msgspec
 
-from treewright.tree.ideas.history_markdown import JSON_CHARS, PROMPT_CHARS, tell
+from treewright.tree.config import CommandBackend, Config, OpenaiBackend
+from treewright.tree.ideas.history_markdown import (
+    AGENT_CHARS,
+    JSON_CHARS,
+    PROMPT_CHARS,
+    render_history,
+)
 from treewright.tree.ideas.idea_directory import read_ideas
 from treewright.tree.ideas.idea_source import Idea, NodeContext
 from treewright.tree.ideas.idea_text import key, title
-from treewright.tree.ideas.search_history import History, Returned
+from treewright.tree.ideas.search_history import History, Outcomes, Returned
+from treewright.tree.records import layout, summary
+from treewright.tree.records.model import Manifest, Node
+from treewright.tree.report.run_facts import lineage, read_title
 from treewright.tree.repository.blocks import block_rules
 
 CONSTRAINTS = (
@@ -25,7 +36,8 @@ CONSTRAINTS = (
 _COMPARISONS = ("parent_relative", "root_relative")
 
 
-def as_json(context: NodeContext) -> dict[str, Any]:
+def build_json(context: NodeContext) -> dict[str, Any]:
+    """Return the description for a program, with the keys of docs/ideas.md."""
     history = context.outcomes.collect(JSON_CHARS) if context.outcomes else History([], [], [], 0)
     return {
         "format_version": 1,
@@ -39,7 +51,7 @@ def as_json(context: NodeContext) -> dict[str, Any]:
         "context_ideas_dirs": [str(path) for path in context.context_ideas_dirs],
         "diff_stat": context.diff_stat,
         "scoring_summary": context.last_summary,
-        "reasons": reasons(context.last_summary),
+        "reasons": collect_reasons(context.last_summary),
         "constraints": list(CONSTRAINTS),
         "protected_paths": list(context.protected_paths),
         "editable_blocks": list(context.editable_blocks),
@@ -53,8 +65,16 @@ def as_json(context: NodeContext) -> dict[str, Any]:
     }
 
 
-def as_markdown(context: NodeContext, budget: int = PROMPT_CHARS, *, with_task: bool = True) -> str:
-    """`budget` is how many characters may be about earlier tries."""
+def render_markdown(
+    context: NodeContext, budget: int = PROMPT_CHARS, *, with_task: bool = True
+) -> str:
+    """Return the description for a prompt.
+
+    Args:
+        context: The node.
+        budget: The most characters about earlier evaluations.
+        with_task: Begin with the user's task.
+    """
     lines = [f"# Node {context.node_id} at depth {context.depth}", ""]
     if with_task and context.task:
         lines = ["# The task", "", context.task, "", *lines]
@@ -63,12 +83,12 @@ def as_markdown(context: NodeContext, budget: int = PROMPT_CHARS, *, with_task: 
         lines += ["```", context.diff_stat.rstrip("\n"), "```", ""]
     else:
         lines += [
-            "Nothing has been changed yet: this is the state that the search started from.",
+            "No file has been changed yet: this is the state that the search started from.",
             "",
         ]
-    lines += measured(context.last_summary)
+    lines += describe_comparisons(context.last_summary)
     if context.outcomes is not None:
-        lines += tell(context.outcomes, budget)
+        lines += render_history(context.outcomes, budget)
     lines += ["Rules:", "", *(f"- {rule}" for rule in CONSTRAINTS)]
     if not context.editable_blocks:
         lines += [f"- Do not touch `{path}`: it is protected." for path in context.protected_paths]
@@ -76,26 +96,26 @@ def as_markdown(context: NodeContext, budget: int = PROMPT_CHARS, *, with_task: 
     return "\n".join(lines) + "\n"
 
 
-def measured(summary: dict[str, Any] | None) -> list[str]:
-    """How the node compares with its parent and with the root: grade, reasons, metrics."""
+def describe_comparisons(scores: dict[str, Any] | None) -> list[str]:
+    """Return lines that compare the node with its parent and the root: grade, reasons, metrics."""
     return [
         line
         for name in _COMPARISONS
-        for line in _comparison(name, _table(_table(summary).get(name)))
+        for line in _comparison(name, _table(_table(scores).get(name)))
     ]
 
 
-def reasons(summary: dict[str, Any] | None) -> dict[str, list[str]]:
-    """The reason codes of each comparison."""
+def collect_reasons(scores: dict[str, Any] | None) -> dict[str, list[str]]:
+    """Return the reason codes of each comparison."""
     found = {}
     for name in _COMPARISONS:
-        recommendation = _table(_table(_table(summary).get(name)).get("recommendation"))
+        recommendation = _table(_table(_table(scores).get(name)).get("recommendation"))
         found[name] = [str(reason) for reason in recommendation.get("reasons") or []]
     return found
 
 
-def earlier_ideas(directories: list[Path]) -> list[Idea]:
-    """Every idea of the node and its ancestors, tried or not, nearest node first."""
+def read_earlier_ideas(directories: list[Path]) -> list[Idea]:
+    """Return every idea of the node and its ancestors, tried or not, nearest node first."""
     return [
         idea
         for directory in directories
@@ -104,17 +124,22 @@ def earlier_ideas(directories: list[Path]) -> list[Idea]:
     ]
 
 
-def ideas_not_to_repeat(context: NodeContext) -> list[Idea]:
-    """Return the earlier ideas without those that passed the gate and found the beam full: they
-    may help here as they did there."""
+def find_ideas_not_to_repeat(context: NodeContext) -> list[Idea]:
+    """Return the earlier ideas that a source must not repeat.
+
+    An idea that passed the gate when the beam was full may be repeated, because it may help at this
+    node too.
+    """
     still_open = context.outcomes.beyond_beam() if context.outcomes else set()
-    earlier = earlier_ideas(context.context_ideas_dirs)
+    earlier = read_earlier_ideas(context.context_ideas_dirs)
     return [idea for idea in earlier if key(idea.text) not in still_open]
 
 
-def listed_ideas(ideas: list[Idea], budget: int) -> str:
-    """Earlier ideas within `budget` characters: all titles that fit, and of the first ideas the
-    text too."""
+def list_ideas(ideas: list[Idea], budget: int) -> str:
+    """Return earlier ideas in at most `budget` characters.
+
+    The list has all titles that fit, and the whole text of the first ideas.
+    """
     titles = [f"# {title(idea.text)}" for idea in ideas]
     shown: list[str] = []
     for heading in titles:
@@ -155,3 +180,40 @@ def _number(value: object) -> str:
 
 def _table(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def last_summary(run_dir: Path, manifest: Manifest, node: Node) -> dict[str, Any] | None:
+    """Return the scoring summary of the evaluation that became this node; None for the root."""
+    eval_id = node.artifacts.promoted_from_eval_id
+    if eval_id is None:
+        return None
+    document = summary.read(run_dir / layout.summary(manifest.evaluations[eval_id].experiment_dir))
+    return document["scoring_summary"] if document else None
+
+
+def has_prompted_agent(config: Config) -> bool:
+    """Return whether any role is played by an agent that gets a prompt."""
+    agents = config.agents
+    backends = (agents.planner, agents.coder, agents.reviewer)
+    return any(isinstance(backend, CommandBackend | OpenaiBackend) for backend in backends)
+
+
+def describe_node(outcomes: Outcomes) -> str:
+    """Return the Markdown about a parent node for the agents that change its code.
+
+    It has the accepted ideas, the comparisons with the node's parent and the root, and, if an agent
+    gets a prompt, the history of the search.
+    """
+    manifest, node, run_dir = outcomes.manifest, outcomes.node, outcomes.run_dir
+    if node.parent_node_id is None:
+        lines = [f"This is the root of the search, commit {node.commit[:12]}."]
+    else:
+        lines = [f"Node {node.node_id} at depth {node.depth}, commit {node.commit[:12]}.", ""]
+        lines.append("Ideas already applied, oldest first:")
+        for ancestor in lineage(manifest, node):
+            if ancestor.idea_chain:
+                lines.append(f"- {read_title(run_dir / ancestor.idea_chain[-1])}")
+        lines += ["", *describe_comparisons(last_summary(run_dir, manifest, node))]
+    if has_prompted_agent(outcomes.config):
+        lines += ["", *render_history(outcomes, AGENT_CHARS)]
+    return "\n".join(lines).rstrip("\n")

@@ -1,4 +1,4 @@
-"""Writes a unified diff for the change of one line, byte-exact."""
+"""A unified diff for the change of one line, exact to the byte."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ _NO_NEWLINE = b"\n\\ No newline at end of file\n"
 
 
 def replace_range(path: str, source: bytes, start: int, end: int, replacement: str) -> str:
-    """The patch that puts `replacement` at `source[start:end]`, a range within one line.
+    """Return the patch that replaces `source[start:end]`, a range within one line.
 
-    Lines are git's: they end with LF only, so CR stays part of the line.
+    Lines end with LF only, as for git, so CR is part of the line.
     """
     first = source.rfind(b"\n", 0, start) + 1
     newline = source.find(b"\n", end)
@@ -41,8 +41,11 @@ def _marked(mark: bytes, line: bytes) -> bytes:
 
 
 def _header(name: str) -> str:
-    """A file name as git reads it back: quoted if it must be, else ended by a tab if it
-    has a blank, which would end the name."""
+    """Return a file name in the form that git reads.
+
+    A name with special characters is quoted. A tab ends a name with a blank, because the blank
+    would end the name otherwise.
+    """
     if any(character in '"\\' or not character.isprintable() for character in name):
         escaped = "".join(
             chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}"

@@ -1,9 +1,9 @@
-"""What a run has found out so far, for those who think about its next step.
+"""The history of a search, for the sources of the next ideas and for agents.
 
-The task in numbers, the path to the node, and earlier tries with what came of them: idea, score
-with interval, why it was rejected, the end of its log, its diff. The best come first, then what
-teaches most; as much as a budget of characters holds. Only what was known when the choice was
-made is told, so a search in fixed order is the same whatever the timing.
+It has the metrics, the path to the node, and earlier evaluations: idea, score with interval, the
+reason of a rejection, the end of the log, and the diff. The best evaluations come first, then the
+most informative ones, as many as a budget of characters holds. The history contains only outcomes
+that were known when the ideas were chosen, so a search in fixed order does not depend on timing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import csv
 import functools
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -29,20 +29,20 @@ from treewright.tree.report import reasons
 from treewright.tree.report.run_facts import lineage, read_title
 from treewright.tree.repository.git import try_git
 
-_BEST = 3
-_LONGEST_DIFF = 900
-_LONGEST_ERROR = 400
-_LONGEST_WHY = 400
-_LONGEST_TEXT = 200
-_LONGEST_LOG = 1500
-_MOST_TEXTS = 5
-_MOST_COLUMNS = 20
+_MAX_BEST = 3
+_MAX_DIFF_CHARS = 900
+_MAX_ERROR_CHARS = 400
+_MAX_WHY_CHARS = 400
+_MAX_TEXT_CHARS = 200
+_MAX_LOG_CHARS = 1500
+_MAX_TEXTS = 5
+_MAX_COLUMNS = 20
 
 Relation = Literal["same_node", "path", "elsewhere"]
 
 
 class MetricFacts(msgspec.Struct, frozen=True):
-    """A metric: which way is better, what must hold, its mean at the root and at the node."""
+    """A metric: its direction, its bounds, and its mean at the root and at the node."""
 
     name: str
     direction: str
@@ -58,7 +58,7 @@ class MetricFacts(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A node on the way, and the idea that led to it."""
+    """A node on the path from the root, and the idea that led to it."""
 
     node_id: str
     idea: str
@@ -75,9 +75,12 @@ class MetricChange(msgspec.Struct, frozen=True):
     verdict: str
 
 
-class Try(msgspec.Struct, frozen=True):
-    """An earlier evaluation. Scores are relative gains: `score` on its parent, `root_score` on the
-    root; `gain` is in the primary metric's unit, positive is better."""
+class EarlierEvaluation(msgspec.Struct, frozen=True):
+    """An earlier evaluation.
+
+    Scores are relative gains: `score` over the parent, `root_score` over the root. `gain` is in the
+    unit of the primary metric; a positive gain is better.
+    """
 
     eval_id: str
     node_id: str
@@ -98,8 +101,11 @@ class Try(msgspec.Struct, frozen=True):
 
 
 class Returned(msgspec.Struct, frozen=True):
-    """What the evaluation of a node returned beside its metrics: the means of further columns of
-    its results, texts in them, and the end of what its sweep printed."""
+    """Results of a node's evaluation that are not metrics.
+
+    These are the means of other numeric columns of its results, texts in other columns, and the end
+    of the sweep's output.
+    """
 
     columns: dict[str, float] = {}
     texts: list[str] = []
@@ -107,16 +113,21 @@ class Returned(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
+    """The history for one node. `left_out` counts the evaluations beyond the budget."""
+
     metrics: list[MetricFacts]
     path: list[Step]
-    tries: list[Try]
+    tries: list[EarlierEvaluation]
     left_out: int
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The outcomes that may be told about a node. `seen` is how many outcomes were known; None is
-    all that are decided."""
+    """The outcomes of a run that the history of a node may contain.
+
+    `seen` is the number of outcomes that were known at the time of the choice; None stands for all
+    decided evaluations.
+    """
 
     repo: Path
     run_dir: Path
@@ -126,12 +137,12 @@ class Outcomes:
     seen: int | None = None
 
     def collect(self, budget: int) -> History:
-        """As many tries as fit into so many characters, the most useful first."""
+        """Return the history with the most useful evaluations, in at most `budget` characters."""
         ordered = _ordered(self._known(), self.node, self._path_ids())
-        tries: list[Try] = []
+        tries: list[EarlierEvaluation] = []
         left = budget
         for relation, evaluation in ordered:
-            for found in (self._try(evaluation, relation), self._short(evaluation, relation)):
+            for found in (self._detailed(evaluation, relation), self._short(evaluation, relation)):
                 cost = len(msgspec.json.encode(found))
                 if cost <= left:
                     tries.append(found)
@@ -142,7 +153,7 @@ class Outcomes:
         return History(self._metrics(), self._path(), tries, len(ordered) - len(tries))
 
     def beyond_beam(self) -> set[str]:
-        """Return the keys of ideas that passed the gate and found no room in the beam."""
+        """Return the keys of ideas that passed the gate when the beam was full."""
         paths = {
             evaluation.idea_path
             for evaluation in self._known()
@@ -152,7 +163,7 @@ class Outcomes:
         return {idea.key for node in nodes for idea in node.ideas if idea.path in paths}
 
     def returned(self) -> Returned:
-        """What the evaluation of the node returned beside the metrics."""
+        """Return the results of the node's evaluation that are not metrics."""
         try:
             path = self.run_dir / self.node.baseline_results_csv_path
             data = untrusted.read(path, untrusted.LARGEST_RESULTS)
@@ -170,7 +181,7 @@ class Outcomes:
                     number = float(value)
                 except ValueError:
                     if value.strip():
-                        texts[f"{name}: {' '.join(value.split())[:_LONGEST_TEXT]}"] = None
+                        texts[f"{name}: {' '.join(value.split())[:_MAX_TEXT_CHARS]}"] = None
                 else:
                     if math.isfinite(number):
                         numbers.setdefault(name, []).append(number)
@@ -178,13 +189,13 @@ class Outcomes:
         directory = layout.sweep_directory(layout.ROOT_BASELINE)
         if source is not None:
             directory = self.manifest.evaluations[source].experiment_dir
-        log = _tail(self.run_dir / directory / layout.SWEEP_LOG, _LONGEST_LOG)
+        log = _tail(self.run_dir / directory / layout.SWEEP_LOG, _MAX_LOG_CHARS)
         means = {name: paired.mean(values) for name, values in numbers.items()}
-        shown = [redact(text) for text in list(texts)[:_MOST_TEXTS]]
-        return Returned(dict(list(means.items())[:_MOST_COLUMNS]), shown, redact(log))
+        shown = [redact(text) for text in list(texts)[:_MAX_TEXTS]]
+        return Returned(dict(list(means.items())[:_MAX_COLUMNS]), shown, redact(log))
 
     def _known(self) -> list[Evaluation]:
-        # A copy at once: another thread may be adding to it.
+        # Copy first, because another thread may add evaluations.
         decided = [e for e in list(self.manifest.evaluations.values()) if e.decision is not None]
         if self.seen is None:
             return decided
@@ -225,11 +236,11 @@ class Outcomes:
             for node in lineage(self.manifest, self.node)
         ]
 
-    def _short(self, evaluation: Evaluation, relation: Relation) -> Try:
+    def _short(self, evaluation: Evaluation, relation: Relation) -> EarlierEvaluation:
         assert evaluation.decision is not None
         parent, root = evaluation.parent_relative, evaluation.root_relative
         is_measured = evaluation.error is None and parent is not None
-        return Try(
+        return EarlierEvaluation(
             eval_id=evaluation.eval_id,
             node_id=evaluation.parent_node_id,
             relation=relation,
@@ -242,11 +253,11 @@ class Outcomes:
             gain_low=parent.primary_gain_low if parent else None,
             gain_high=parent.primary_gain_high if parent else None,
             reasons=list(evaluation.decision.gate.reasons),
-            why=redact(reasons.why_rejected(evaluation, reasons.PLAIN))[:_LONGEST_WHY],
+            why=redact(reasons.explain_rejection(evaluation, reasons.PLAIN))[:_MAX_WHY_CHARS],
         )
 
-    def _try(self, evaluation: Evaluation, relation: Relation) -> Try:
-        """The same with what has to be looked up."""
+    def _detailed(self, evaluation: Evaluation, relation: Relation) -> EarlierEvaluation:
+        """Return the short form with metrics, log and diff, which are read from files and git."""
         return msgspec.structs.replace(
             self._short(evaluation, relation),
             metrics=_changes(self.run_dir, evaluation),
@@ -255,7 +266,7 @@ class Outcomes:
         )
 
     def _error(self, evaluation: Evaluation) -> str:
-        """The end of the log of what failed, or of a sweep that left rows out."""
+        """Return the end of the log of a failure, or of a sweep with missing rows."""
         error, log = evaluation.error, None
         if error is not None:
             log = error.log_path
@@ -275,13 +286,16 @@ class Outcomes:
 def _ordered(
     known: Sequence[Evaluation], node: Node, path: set[str]
 ) -> list[tuple[Relation, Evaluation]]:
-    """The best of all; then what was tried here and on the way here, a first example of every
-    kind of failure among it; then what was tried elsewhere; then failures seen before."""
+    """Return evaluations in the order of usefulness.
+
+    First the best of all; then those at this node and on the path to it; then an example of every
+    kind of failure; then evaluations elsewhere; then the other failures.
+    """
     measured = sorted((e for e in known if _score(e) is not None), key=_by_root_score)
-    best = {e.eval_id for e in measured[:_BEST] if (_score(e) or 0.0) > 0}
+    best = {e.eval_id for e in measured[:_MAX_BEST] if (_score(e) or 0.0) > 0}
     failures: set[str] = set()
     keyed = []
-    for evaluation in reversed(known):  # so that of a kind of failure the latest is the example
+    for evaluation in reversed(known):  # the latest failure of a kind is its example
         relation: Relation = "elsewhere"
         if evaluation.parent_node_id == node.node_id:
             relation = "same_node"
@@ -306,7 +320,7 @@ def _by_root_score(evaluation: Evaluation) -> tuple[float, str]:
 
 
 def _score(evaluation: Evaluation) -> float | None:
-    """How far it got, if all of it was measured."""
+    """Return the root-relative score of a complete evaluation, else None."""
     found = evaluation.root_relative
     complete = found is not None and found.rows_used == found.rows_expected
     return found.score if found is not None and complete and evaluation.error is None else None
@@ -321,7 +335,7 @@ def _changes(run_dir: Path, evaluation: Evaluation) -> list[MetricChange]:
 
 
 def _change(entry: Any) -> MetricChange | None:
-    """Of a file that somebody may have written over."""
+    """Return the change of one metric; None if the summary file was damaged."""
     if not isinstance(entry, dict):
         return None
     before, after = (
@@ -331,7 +345,7 @@ def _change(entry: Any) -> MetricChange | None:
     return MetricChange(str(entry.get("name")), before, after, str(entry.get("verdict")))
 
 
-def _tail(log: Path, longest: int = _LONGEST_ERROR) -> str:
+def _tail(log: Path, longest: int = _MAX_ERROR_CHARS) -> str:
     try:
         with untrusted.open_plain(log, 1 << 40) as file:
             file.seek(max(0, file.seek(0, 2) - 4 * longest))
@@ -343,15 +357,11 @@ def _tail(log: Path, longest: int = _LONGEST_ERROR) -> str:
 
 @functools.lru_cache(maxsize=512)
 def _short_diff(repo: Path, parent: str, commit: str) -> str:
-    """Commits never change. One that git has thrown away has none to show."""
+    """Return the shortened diff of two commits; "" if git does not have them any more."""
     done = try_git(repo, "diff", "--unified=1", "--no-color", "--no-ext-diff", parent, commit)
     if done.returncode != 0:
         return ""
-    text = "\n".join(_telling(done.stdout.encode("utf-8", "replace").decode()))
-    return text if len(text) <= _LONGEST_DIFF else text[:_LONGEST_DIFF].rstrip() + "\n[…]"
-
-
-def _telling(diff: str) -> Iterator[str]:
-    """Without the lines that only git needs."""
     noise = ("diff --git ", "index ", "--- ", "new file mode", "deleted file mode")
-    return (line for line in diff.splitlines() if not line.startswith(noise))
+    lines = done.stdout.encode("utf-8", "replace").decode().splitlines()
+    text = "\n".join(line for line in lines if not line.startswith(noise))
+    return text if len(text) <= _MAX_DIFF_CHARS else text[:_MAX_DIFF_CHARS].rstrip() + "\n[…]"

@@ -1,4 +1,4 @@
-"""From an entry of `ideas` in the configuration to its source, and whether it can work here."""
+"""Idea sources from the configuration, and checks of whether a source can work."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ from treewright.tree.config import (
     LlmIdeas,
     MutateIdeas,
 )
-from treewright.tree.ideas.command_source import GeneratorSource
+from treewright.tree.ideas.command_source import CommandSource
 from treewright.tree.ideas.idea_directory import DirectorySource, read_ideas
 from treewright.tree.ideas.idea_source import Idea, IdeaSource, NodeContext, Proposals
 from treewright.tree.ideas.mutate_source import MutateSource, count_places
 
 
 def make_source(config: IdeaSourceConfig) -> IdeaSource:
+    """Return the source of an entry of `ideas` in the configuration."""
     match config:
         case DirectoryIdeas():
             return DirectorySource(config)
         case CommandIdeas():
-            return GeneratorSource(config)
+            return CommandSource(config)
         case LlmIdeas():
             check_installed()
-            from treewright.tree.ideas.llm_source import LlmSource  # asyncio takes its time
+            from treewright.tree.ideas.llm_source import LlmSource  # importing asyncio is slow
 
             return LlmSource(config)
         case MutateIdeas():
@@ -40,8 +41,10 @@ def make_source(config: IdeaSourceConfig) -> IdeaSource:
 
 
 def probe_source(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
-    """Whether the source could propose anything here, and a line for people that says why
-    (not). Nothing is run or sent."""
+    """Return whether a source can propose ideas here, and a line with the reason for the user.
+
+    No program runs and no request is sent.
+    """
     try:
         return _probe(config, repo)
     except TreewrightError as error:
@@ -65,7 +68,7 @@ def _probe(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
 
 
 def _probe_command(command: str, repo: Path) -> tuple[bool, str]:
-    """Looks for the first word only: the rest is the shell's."""
+    """Check only the first word of the command, because the shell interprets the rest."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -77,20 +80,22 @@ def _probe_command(command: str, repo: Path) -> tuple[bool, str]:
     return True, f"runs {found or name}"
 
 
-def rehearsed_source(config: IdeaSourceConfig) -> IdeaSource:
+def make_rehearsal_source(config: IdeaSourceConfig) -> IdeaSource:
+    """Return the source for a dry run: no model and no command is asked for ideas."""
     if isinstance(config, LlmIdeas):
-        return _Rehearsed("llm")
+        return _SimulatedSource("llm")
     if isinstance(config, CommandIdeas):
-        return _Rehearsed("command")
+        return _SimulatedSource("command")
     return make_source(config)
 
 
-class _Rehearsed:
+class _SimulatedSource:
+    """Proposes placeholders for the ideas of a model or a command."""
+
     def __init__(self, kind: str) -> None:
         self._kind = kind
 
     def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
-        """As many as are wanted; the node and the round make them different from others."""
         where = f"node {context.node_id}, round {context.round}"
         return Proposals(
             [

@@ -142,13 +142,13 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Match(self, node: ast.Match) -> None:
         self.visit(node.subject)
-        for case in node.cases:  # a pattern selects a case and is no quantity
+        for case in node.cases:  # a pattern selects a case; its literals are not quantities
             for statement in case.body:
                 self.visit(statement)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if node in self._seeds or is_seed_name(self._name):
-            return  # a better seed is luck, not an improvement
+            return  # a better seed would be luck and not an improvement
         start = self._offset(node.lineno, node.col_offset)
         end = self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
         token = self._source[start:end].decode("utf-8", "replace")
@@ -230,7 +230,7 @@ def _scale_int(value: int, token: str, factor: float) -> str | None:
         scaled = max(1, math.floor(value * factor + 0.5))
     except OverflowError:
         return None
-    if scaled == value:  # too small to feel the factor: one step in its direction
+    if scaled == value:  # rounding removed the change, so move one step
         scaled = value + 1 if factor > 1 else value - 1
     if scaled < 1:
         return None

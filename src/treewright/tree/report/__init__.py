@@ -1,6 +1,10 @@
-"""What a run has found, for people: TREE_SUMMARY.md and pictures, made from the manifest.
+"""The report of a run for the user: TREE_SUMMARY.md and its pictures.
 
-Everything here is derived and can be deleted and rebuilt, also while a run goes on.
+Enters: the manifest of a run, and its directory for titles and summaries.
+Leaves: files that can be deleted and written again at any time, also while the run goes on.
+May import: `tree.records`, `tree.deciding.scoring`, `tree.ideas.idea_text`, `search`, `kernel`.
+Read first: `tree_summary.py` (the sections and pictures), `headline.py` (the result),
+`reasons.py` (reason codes in words).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""When each evaluation of a depth waited and ran, and in which phase.
+"""A picture of the times at which the evaluations of a depth waited and ran, by phase.
 
-A row per evaluation while there are few; beyond that a row per busy slot of a worker,
-so that the picture stays as high as the search is parallel.
+Each evaluation has a row. If there are too many evaluations, each slot of a worker has a row
+instead, so that the height of the picture is bounded by the number of slots.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from treewright.kernel.text import numbers, svg
 from treewright.kernel.text.svg import ticks
 from treewright.tree.records.model import DepthRecord, Evaluation
 from treewright.tree.report import reasons
-from treewright.tree.report.costs import PHASES
 from treewright.tree.report.run_facts import Facts
+from treewright.tree.report.tables import PHASES
 
 _WIDTH = 900.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 150.0, 28.0, 58.0, 34.0
@@ -28,7 +28,7 @@ _BAR = 12.0
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Seconds since the depth began; `row` and `label` say where it is drawn."""
+    """The bar of an evaluation: its times in seconds since the depth began, and its row."""
 
     evaluation: Evaluation
     queued: float
@@ -38,8 +38,8 @@ class Bar:
     label: str
 
 
-def gantt(facts: Facts, record: DepthRecord) -> str | None:
-    """An SVG document, or None where nothing of the depth has run."""
+def draw_gantt(facts: Facts, record: DepthRecord) -> str | None:
+    """Return an SVG document; None if no evaluation of the depth has run."""
     evaluations = [facts.manifest.evaluations[eval_id] for eval_id in record.eval_ids]
     bars = _bars([e for e in evaluations if e.started_at and e.finished_at])
     if not bars:
@@ -142,7 +142,7 @@ class _Drawing:
         return svg.group(parts, _tooltip(bar, title) if title else "")
 
     def _segments(self, bar: Bar, y: float) -> Iterator[str]:
-        """The phases in order; what they leave of the span is overhead."""
+        """Yield the phases in order, then the rest of the time as overhead."""
         at = bar.started
         timings = bar.evaluation.timings
         for index, phase in enumerate(PHASES):
@@ -154,7 +154,7 @@ class _Drawing:
             yield self._rectangle(at, bar.finished - at, y, "p4")
 
     def _rectangle(self, start: float, taken: float, y: float, class_: str) -> str:
-        """Written out: there are five of these for each of ten thousand evaluations."""
+        """Return a rectangle without `svg.tag`, which is slow for ten thousand evaluations."""
         n = svg.number
         width = max(taken * self._scale, 0.6)
         place = f'x="{n(self._x(start))}" y="{n(y)}" width="{n(width)}" height="{n(_BAR)}"'
@@ -166,8 +166,9 @@ def _tooltip(bar: Bar, title: str) -> str:
     phases = ", ".join(
         f"{name} {numbers.seconds(taken)}" for name, taken in evaluation.timings.items()
     )
+    fate = reasons.describe_fate(evaluation)
     return (
-        f"{evaluation.eval_id}: {title}\n{reasons.fate(evaluation)}, attempt {evaluation.attempt}\n"
+        f"{evaluation.eval_id}: {title}\n{fate}, attempt {evaluation.attempt}\n"
         f"waited {numbers.seconds(bar.started - bar.queued)}, "
         f"took {numbers.seconds(bar.finished - bar.started)}" + (f" ({phases})" if phases else "")
     )

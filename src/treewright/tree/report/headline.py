@@ -1,4 +1,4 @@
-"""The first thing to read: how much better, by which path, and how to get it."""
+"""The first sections of the report: the result, the progress, and the best path."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from treewright.tree.report import reasons
 from treewright.tree.report.run_facts import Facts
 
 
-def section(facts: Facts) -> str:
-    """The title and a few sentences."""
+def render_headline(facts: Facts) -> str:
+    """Return the title, the result and the progress in a few sentences."""
     manifest = facts.manifest
     lines = [f"# Tree run {code(manifest.tree_run_id)}", ""]
     if manifest.dry_run:
@@ -66,7 +66,7 @@ def _result(facts: Facts) -> str:
 
 
 def _intervals(facts: Facts) -> str:
-    """What they are made of, which the metric says of itself."""
+    """Return a sentence on the source of the intervals, which depends on the metric."""
     if facts.primary.get("deterministic"):
         return (
             "It is deterministic and compared exactly, so its interval has no width. "
@@ -83,9 +83,9 @@ def _intervals(facts: Facts) -> str:
 
 
 def _exactness(check: NoiseCheck | Unset) -> str:
-    """How it was established that the root gives the same number every time."""
+    """Return a sentence on the checks that the root gives the same number every time."""
     if isinstance(check, Unset):
-        return "That it is the same every time was not checked."
+        return "Treewright did not check that it is the same every time."
     ways = {
         "with another TREEWRIGHT_SEED": check.other_seed,
         "without TREEWRIGHT_SEED": check.unseeded,
@@ -93,18 +93,18 @@ def _exactness(check: NoiseCheck | Unset) -> str:
     }
     same = [way for way, answer in ways.items() if answer == "same"]
     untried = [way for way, answer in ways.items() if answer != "same"]
-    said = f"The root gave the same number {', '.join(same)}." if same else ""
+    text = f"The root gave the same number {', '.join(same)}." if same else ""
     if untried:
         why = f" ({escape(check.note)})" if check.note else ""
-        said += f" Not tried: {', '.join(untried)}{why}."
-    return said.strip()
+        text += f" Not tried: {', '.join(untried)}{why}."
+    return text.strip()
 
 
 _VERDICTS = {"improved": "better", "regressed": "worse", "unchanged": "no clear difference"}
 
 
 def _others(facts: Facts) -> str:
-    """What the best code costs, or brings, in the metrics that do not rank."""
+    """Return a sentence on the change of the other metrics, which do not rank candidates."""
     parts = []
     for metric in facts.against_the_root(facts.best):
         if metric.get("primary"):
@@ -118,7 +118,7 @@ def _others(facts: Facts) -> str:
             f"{code(metric['name'])} went from {before} to {after} "
             f"({direction} is better: {_VERDICTS.get(verdict, verdict)})"
         )
-    return f"Beside it, {', '.join(parts)}." if parts else ""
+    return f"In addition, {', '.join(parts)}." if parts else ""
 
 
 def _progress(facts: Facts) -> str:
@@ -140,14 +140,14 @@ def _progress(facts: Facts) -> str:
     if manifest.stop_reason is None:
         ending = f"The search is {place}, and can be continued with the same command"
     else:
-        because = escape(reasons.stop(manifest.stop_reason))
+        because = escape(reasons.describe_stop(manifest.stop_reason))
         ending = f"The search stopped {place}, because {because}"
     how = "" if policy_record is None else f" {_choosing(policy_record)}"
     return f"{', '.join(parts)}. {ending}.{how}"
 
 
 def _choosing(policy_record: PolicyRecord) -> str:
-    """How nodes were chosen, and whether the same run would come out again."""
+    """Return sentences on the policy of a search, and whether a run can be repeated."""
     known = policies.known().get(policy_record.policy)
     about = f" ({escape(known.summary)})" if known is not None else ""
     settings = ", ".join(
@@ -170,8 +170,8 @@ def _last_moment(facts: Facts) -> str | None:
     return max(moments, default=None)
 
 
-def best_path(facts: Facts) -> str:
-    """Every step from the root to the best node."""
+def render_best_path(facts: Facts) -> str:
+    """Return the table of the nodes from the root to the best node."""
     if len(facts.path) < 2:
         return ""
     confirming = bool(facts.manifest.confirm_configs)
@@ -184,7 +184,7 @@ def best_path(facts: Facts) -> str:
         text += (
             "\n\nThe best of several noisy measurements is too good on average. *Shrinkage* is "
             "the share of the gain that got a candidate selected and that the held-out configs, "
-            "which nobody selected on, do not show."
+            "which played no part in the selection, do not show."
         )
     return text
 
@@ -206,7 +206,7 @@ def _step(facts: Facts, node: Node, confirming: bool) -> list[str]:
 
 
 def held_out(confirmation: Confirmation | None) -> list[str]:
-    """The held-out gain and the shrinkage, as cells."""
+    """Return the cells with the held-out gain and the shrinkage."""
     if confirmation is None:
         return ["–", "–"]
     shown = numbers.gain(

@@ -1,4 +1,4 @@
-"""Stable codes as sentences. An unknown code is shown as it is, never hidden."""
+"""Reason codes, fates and stop reasons in words. An unknown code is shown unchanged."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ _STOP_REASONS = {
     "empty_frontier": "nothing was left to try an idea on",
     "max_total_idea_evals": "the budget of evaluations is used up",
     "no_new_ideas": "there was no new idea to try",
-    "stopped": "somebody told it to stop",
+    "stopped": "the user stopped it",
     "cap_reached": "the next evaluation could have broken a cap on what may be spent",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How text from a run, and a code that has no words, are written."""
+    """The form of text from a run, and of codes without a description."""
 
     text: Callable[[str], str]
     code: Callable[[str], str]
@@ -102,42 +102,46 @@ MARKDOWN = Style(escape, code)
 PLAIN = Style(str, str)
 
 
-def reason(stable_code: str, style: Style = MARKDOWN) -> str:
-    """A code in words."""
+def describe_reason(stable_code: str, style: Style = MARKDOWN) -> str:
+    """Return a reason code in words."""
     return _REASONS.get(stable_code) or style.code(stable_code)
 
 
-def join(codes: list[str], style: Style = MARKDOWN) -> str:
-    """Several codes in words; the one that only says "no" is left out where others say why."""
+def join_reasons(codes: list[str], style: Style = MARKDOWN) -> str:
+    """Return several codes in words, without `not_recommended` if another code gives the reason."""
     rest = [stable for stable in codes if stable != "not_recommended"]
-    return "; ".join(reason(stable, style) for stable in rest or codes)
+    return "; ".join(describe_reason(stable, style) for stable in rest or codes)
 
 
-def fate(evaluation: Evaluation) -> str:
-    """What became of an evaluation, in a word or two."""
+def describe_fate(evaluation: Evaluation) -> str:
+    """Return the fate of an evaluation in one to four words."""
     if evaluation.decision is None:
         return "awaits decision" if evaluation.status in ("completed", "failed") else "unfinished"
     return _FATES.get(evaluation.decision.fate, evaluation.decision.fate)
 
 
-def stop(stop_reason: str | None) -> str:
+def describe_stop(stop_reason: str | None) -> str:
+    """Return the reason why a run stopped, in words."""
     if stop_reason is None:
         return "it is not finished"
     return _STOP_REASONS.get(stop_reason, stop_reason)
 
 
-def why_rejected(evaluation: Evaluation, style: Style = MARKDOWN) -> str:
-    """A sentence or two on why a candidate was not promoted."""
+def explain_rejection(evaluation: Evaluation, style: Style = MARKDOWN) -> str:
+    """Return one or two sentences with the reason why a candidate was not promoted."""
     decision = evaluation.decision
     if decision is None:
         return ""
     match decision.fate:
         case "evaluation_failed":
-            said = reason(decision.gate.reasons[0], style) if decision.gate.reasons else "it failed"
+            codes = decision.gate.reasons
+            cause = describe_reason(codes[0], style) if codes else "it failed"
             detail = f": {style.text(evaluation.error.message)}" if evaluation.error else ""
-            return _sentence(said) + detail
+            return _sentence(cause) + detail
         case "gate_failed":
-            return _sentence(join(decision.gate.reasons, style)) + _parent_gain(evaluation, style)
+            return _sentence(join_reasons(decision.gate.reasons, style)) + _parent_gain(
+                evaluation, style
+            )
         case "duplicate_code":
             return (
                 "Its code is the same as that of a node or of a better-ranked candidate: "
@@ -160,11 +164,11 @@ def why_rejected(evaluation: Evaluation, style: Style = MARKDOWN) -> str:
             return style.code(other)
 
 
-def short_reason(evaluation: Evaluation) -> str:
-    """The first reason, plain text, for tooltips."""
+def first_reason(evaluation: Evaluation) -> str:
+    """Return the first reason as plain text, for tooltips."""
     decision = evaluation.decision
     if decision is None or not decision.gate.reasons or decision.gate.passed:
-        return fate(evaluation)
+        return describe_fate(evaluation)
     first = decision.gate.reasons[0]
     if first == "not_recommended" and len(decision.gate.reasons) > 1:
         first = decision.gate.reasons[1]
@@ -181,7 +185,7 @@ def _not_confirmed(evaluation: Evaluation, style: Style) -> str:
     return (
         f"It passed the gate but did not hold on the held-out configs "
         f"{confirmation.config_start} to {confirmation.config_stop - 1}: "
-        f"{join(confirmation.reasons, style)} (gain {style.text(measured)} there, "
+        f"{join_reasons(confirmation.reasons, style)} (gain {style.text(measured)} there, "
         f"{style.text(gain(confirmation.selection_gain, None, None))} when selected)."
     )
 

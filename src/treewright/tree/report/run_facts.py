@@ -1,6 +1,7 @@
-"""What the sections and pictures share: titles, the best path, evaluations by parent.
+"""Facts about a run that the sections and pictures of the report share.
 
-Computed once, in one pass over the manifest.
+They are the titles of ideas, the best path, and the evaluations by parent, computed in one pass
+over the manifest.
 """
 
 from __future__ import annotations
@@ -21,16 +22,20 @@ _TITLE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`by_parent[node_id]` are its evaluations, oldest first; `path` is root to best."""
+    """Facts about a run."""
 
     run_dir: Path
     manifest: Manifest
     best: Node
     path: list[Node]
+    """The nodes from the root to the best node."""
     on_path: frozenset[str]
     by_parent: dict[str, list[Evaluation]]
+    """The evaluations of a node's candidates, oldest first, by the id of the node."""
     titles: dict[str, str]
+    """The titles of idea files, by path."""
     primary: dict[str, Any]
+    """The configuration of the primary metric."""
 
     @classmethod
     def of(cls, run_dir: Path, manifest: Manifest) -> Facts:
@@ -51,24 +56,24 @@ class Facts:
         return self.titles[evaluation.idea_path] or evaluation.idea_id
 
     def node_title(self, node: Node) -> str:
-        """The idea that made the node."""
+        """Return the title of the idea that led to the node."""
         evaluation = self.origin(node)
         return self.title(evaluation) if evaluation else "the root"
 
     def origin(self, node: Node) -> Evaluation | None:
-        """The evaluation that became the node; None for the root."""
+        """Return the evaluation that became the node; None for the root."""
         eval_id = node.artifacts.promoted_from_eval_id
         return self.manifest.evaluations.get(eval_id) if eval_id else None
 
     def primary_means(self, node: Node) -> tuple[float, float] | None:
-        """The primary metric's mean at the root and at the node, from its summary.json."""
+        """Return the means of the primary metric at the root and at the node."""
         for metric in self.against_the_root(node):
             if metric.get("primary"):
                 return metric["baseline_mean"], metric["candidate_mean"]
         return None
 
     def against_the_root(self, node: Node) -> list[dict[str, Any]]:
-        """Each metric of the node's summary.json that was compared; none of the root."""
+        """Return the compared metrics of the node's summary.json; [] for the root."""
         evaluation = self.origin(node)
         if evaluation is None:
             return []
@@ -79,7 +84,7 @@ class Facts:
 
 
 def lineage(manifest: Manifest, node: Node) -> list[Node]:
-    """The root, ..., the node."""
+    """Return the path from the root to the node."""
     path = [node]
     while (parent := path[-1].parent_node_id) is not None:
         path.append(manifest.nodes[parent])
@@ -87,7 +92,7 @@ def lineage(manifest: Manifest, node: Node) -> list[Node]:
 
 
 def read_title(path: Path, inside: Path | None = None) -> str:
-    """The title of an idea file; empty if the file is gone, or leads out of `inside`."""
+    """Return the title of an idea file; "" if it is missing, or outside of `inside`."""
     try:
         with untrusted.open_plain(path, untrusted.LARGEST_TEXT, inside) as file:
             return idea_text.title(file.read(_TITLE_BYTES).decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Score by depth: every measured candidate, the promoted ones, and the best so far."""
+"""A chart of score by depth: every measured candidate, the promoted ones, and the best so far."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 70.0, 24.0, 56.0, 44.0
 _SPREAD = 0.3
 
 
-def score_chart(facts: Facts) -> str:
-    """An SVG document."""
+def draw_score_chart(facts: Facts) -> str:
+    """Return an SVG document."""
     chart = _Chart(facts)
     title = f"Root-relative score by depth, run {facts.manifest.tree_run_id}"
     parts = [
@@ -39,8 +39,10 @@ class _Chart:
         self._ticks = ticks(min(scores), max(max(scores), min(scores) + 0.01))
 
     def _measured(self) -> Iterator[tuple[float, float]]:
-        """(depth with a deterministic sideways spread, score) of every measured candidate
-        that is not drawn as a node."""
+        """Yield depth and score of every measured candidate that is not a node.
+
+        The depth is shifted by a deterministic offset, so that dots do not overlap.
+        """
         for record in self._facts.manifest.depths:
             count = len(record.eval_ids)
             for index, eval_id in enumerate(record.eval_ids):
@@ -72,7 +74,7 @@ class _Chart:
         yield svg.text(_LEFT - 46, 20, "root-relative score", "strong")
 
     def candidates(self) -> str:
-        """One path for all: ten thousand elements would be a slow picture."""
+        """Return one path for all dots, because ten thousand elements would be slow to draw."""
         dots = "".join(
             f"M{svg.number(self._x(depth))} {svg.number(self._y(score))}h0"
             for depth, score in self._measured()
@@ -110,7 +112,7 @@ class _Chart:
 
 
 def measured(evaluation: Evaluation) -> Recommendation | None:
-    """The root-relative result of a candidate that was measured and not promoted."""
+    """Return the root-relative result of a candidate that was measured and not promoted."""
     found = evaluation.root_relative
     promoted = evaluation.decision is not None and evaluation.decision.fate == "promoted"
     if promoted or evaluation.error is not None or found is None or found.primary_gain is None:

@@ -1,9 +1,8 @@
-"""Where things stand in the picture of the tree: a column per depth, no crossings.
+"""Positions in the picture of the tree: one column per depth, without crossings.
 
-Children of one parent form a group: promoted ones on top, each a row; rejected ones
-below, each a row while there are few, else dots in a grid. Groups of a column are
-put as near to their parents as they can be without overlapping, which keeps the best
-path a straight line where nothing is in its way.
+The candidates of one parent form a group. Promoted ones are on top, one per row. Rejected ones are
+below: one per row, or dots in a grid if there are many. Groups of a column are as near to their
+parents as possible without overlap, so the best path is a straight line where there is room.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treewright.tree.records.model import Evaluation, Node
-from treewright.tree.report.rejections import is_rejected
 from treewright.tree.report.run_facts import Facts
+from treewright.tree.report.tables import is_rejected
 
 COLUMN = 300.0
 NODE_ROW = 40.0
@@ -28,7 +27,7 @@ _GROUP_GAP = 14.0
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one parent brought forth at one depth, and how high that is drawn."""
+    """The candidates of one parent at one depth, and the height of their drawing."""
 
     parent_id: str
     nodes: list[Node]
@@ -40,7 +39,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Positions by id; `grids` are groups too large for labels, with their top left corner."""
+    """Positions by id. `grids` are groups without labels, with their top left corner."""
 
     nodes: dict[str, tuple[float, float]]
     rejected: dict[str, tuple[float, float]]
@@ -50,7 +49,7 @@ class Layout:
 
 
 def lay_out(facts: Facts) -> Layout:
-    """Positions of every node and of every rejected or unfinished evaluation."""
+    """Return the positions of every node and every rejected or unfinished evaluation."""
     columns = _groups_by_depth(facts)
     root = next(iter(facts.manifest.nodes))
     nodes: dict[str, tuple[float, float]] = {root: (0.0, 0.0)}
@@ -60,14 +59,16 @@ def lay_out(facts: Facts) -> Layout:
         groups = sorted(columns[depth], key=lambda g: (nodes[g.parent_id][1], g.parent_id))
         wanted = [nodes[group.parent_id][1] - group.anchor for group in groups]
         heights = [group.height + _GROUP_GAP for group in groups]
-        for group, top in zip(groups, settle(wanted, heights), strict=True):
+        for group, top in zip(groups, spread_tops(wanted, heights), strict=True):
             _place(group, depth * COLUMN, top, nodes, rejected, grids)
     return _shifted(nodes, rejected, grids, max(columns, default=0) + 1)
 
 
-def settle(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
-    """Tops in the given order that do not overlap and are nearest to the wanted ones
-    (least squares, by pooling neighbours that would)."""
+def spread_tops(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Return tops in the same order that do not overlap and are nearest to the wanted tops.
+
+    The sum of squared distances is least. Neighbours that would overlap are pooled.
+    """
     blocks: list[tuple[float, float, int]] = []
     for top, height in zip(wanted, heights, strict=True):
         total, size, count = top, height, 1

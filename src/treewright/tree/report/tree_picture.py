@@ -1,4 +1,4 @@
-"""The search tree as a picture: promoted nodes, the best path, and faintly the rejected."""
+"""A picture of the search tree: promoted nodes, the best path, and rejected candidates in pale."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _LABEL_CHARACTERS = 40
 _SHORT_LABEL = 28
 
 
-def tree_picture(facts: Facts) -> str:
-    """An SVG document."""
+def draw_tree(facts: Facts) -> str:
+    """Return an SVG document."""
     layout = lay_out(facts)
     width = _LEFT + layout.columns * COLUMN
     height = _TOP + layout.height + 16
@@ -88,7 +88,7 @@ def _edges(facts: Facts, layout: Layout) -> Iterator[str]:
 
 
 def _curve(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """Along the parent's row to the end of its label, then over to the child."""
+    """Return a path along the parent's row to the end of its label, then to the child."""
     (x0, y0), (x1, y1) = start, end
     x0, x1 = x0 + _LEFT, x1 + _LEFT
     y0, y1 = y0 + _TOP, y1 + _TOP
@@ -119,7 +119,9 @@ def _node(facts: Facts, node: Node, x: float, y: float) -> str:
 
 
 def _rejected(facts: Facts, evaluation: Evaluation, x: float, y: float) -> str:
-    label = f"{svg.clip(facts.title(evaluation), _SHORT_LABEL)} · {reasons.fate(evaluation)}"
+    label = (
+        f"{svg.clip(facts.title(evaluation), _SHORT_LABEL)} · {reasons.describe_fate(evaluation)}"
+    )
     parts = [_mark(evaluation), svg.text(9, 4, label, "soft small")]
     return svg.group(parts, _tooltip(facts, evaluation), transform=_at(x, y), opacity=0.75)
 
@@ -138,9 +140,9 @@ def _grid(facts: Facts, group: Group, x: float, y: float) -> str:
 
 
 def _tooltip(facts: Facts, evaluation: Evaluation) -> str:
-    said = f"{evaluation.eval_id}: {facts.title(evaluation)}\n{reasons.fate(evaluation)}"
-    short = reasons.short_reason(evaluation)
-    return said if short in said else f"{said}: {short}"
+    text = f"{evaluation.eval_id}: {facts.title(evaluation)}\n{reasons.describe_fate(evaluation)}"
+    reason = reasons.first_reason(evaluation)
+    return text if reason in text else f"{text}: {reason}"
 
 
 def _mark(evaluation: Evaluation) -> str:

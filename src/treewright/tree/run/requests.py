@@ -17,7 +17,7 @@ from treewright.tree.config import Config
 from treewright.tree.deciding.caps import Allowance
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.guard.baselines import DecidingFiles, KeptFile
-from treewright.tree.ideas.expansion import asks_in_words, describe_node
+from treewright.tree.ideas.node_description import describe_node, has_prompted_agent
 from treewright.tree.ideas.search_history import Outcomes
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout
@@ -125,7 +125,7 @@ class Requests:
 
     def _context(self, node: Node, evaluation: Evaluation) -> str:
         """Return the text about the parent for agents; equal requests share it."""
-        tells = asks_in_words(self.config)  # other agents do not get the text
+        tells = has_prompted_agent(self.config)  # other agents do not get the text
         key = (node.node_id, evaluation.depth, evaluation.seen if tells else None)
         if key not in self._contexts:
             if len(self._contexts) >= _MAX_CONTEXTS:
