@@ -46,15 +46,31 @@ def taught(path: Path) -> Iterator[tuple[str, str]]:
         yield (module, attribute) if attribute[0].isupper() else (name, "")
 
 
-def test_pages_import_only_public_or_listed_names() -> None:
-    listed: set[tuple[str, str]] = set()
-    for module, names in re.findall(r"^\| `(treewright\.[\w.]+)` \| (.*?) \|", PAGE, re.M):
-        listed |= {(module, name) for name in re.findall(r"`(\w+)`", names) or [""]}
+LISTED = {
+    module: re.findall(r"`(\w+)`", names)
+    for module, names in re.findall(r"^\| `(treewright\.[\w.]+)` \| (.*?) \|", PAGE, re.M)
+}
+
+
+@pytest.mark.parametrize("module", LISTED)
+def test_the_page_lists_exactly_the_exports_of_a_package(module: str) -> None:
+    found = importlib.import_module(module)
+    assert hasattr(found, "__path__"), "a module inside a package is private"
+    assert sorted(LISTED[module]) == sorted(found.__all__)
+    for name in LISTED[module]:
+        assert getattr(found, name) is not None
+    with pytest.raises(AttributeError):
+        _ = found.no_such_name
+
+
+def test_pages_import_only_listed_names() -> None:
     # names.md translates names of the specification; most of the translations are private.
-    pages = [path for path in DOCS.glob("*.md") if path.name not in ("python.md", "names.md")]
-    assert {pair for path in pages for pair in taught(path)} == listed
-    for module, name in listed:
-        exec(f"from {module} import {name or '*'}", {})
+    for path in DOCS.glob("*.md"):
+        for module, name in taught(path) if path.name != "names.md" else ():
+            parent, _, last = module.rpartition(".")
+            is_name = name in LISTED.get(module, ()) or last in LISTED.get(parent, ())
+            is_name = is_name or module.split(".")[1] in package.__all__
+            assert is_name or (module in LISTED and not name), f"{path.name}: {module} {name}"
 
 
 def test_snippets_import_only_exports_of_the_package() -> None:
@@ -64,18 +80,19 @@ def test_snippets_import_only_exports_of_the_package() -> None:
             assert set(re.findall(r"\btreewright\.(\w+)", code)) <= set(package.__all__), path.name
 
 
-def test_type_checkers_see_the_same_names() -> None:
-    tree = ast.parse(Path(package.__file__).read_text("utf-8"))
-    (typed, *_) = [node for node in tree.body if isinstance(node, ast.If)]
+@pytest.mark.parametrize("module", ["treewright", *LISTED])
+def test_type_checkers_see_the_same_names(module: str) -> None:
+    found = importlib.import_module(module)
+    tree = ast.parse(Path(found.__file__ or "").read_text("utf-8"))
+    typed = [node.body for node in tree.body if isinstance(node, ast.If)]
     seen = {
         alias.asname or alias.name: getattr(importlib.import_module(node.module or ""), alias.name)
-        for node in typed.body
+        for node in (typed[0] if typed else tree.body)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    assert seen == {
-        name: getattr(package, name) for name in package.__all__ if name != "__version__"
-    }
+    names = [name for name in found.__all__ if name != "__version__"]
+    assert seen == {name: getattr(found, name) for name in names}
 
 
 @pytest.mark.xdist_group("lean-session")

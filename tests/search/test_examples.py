@@ -8,6 +8,7 @@ import importlib
 import pytest
 
 MODULES = [
+    "treewright.kernel.exports",
     "treewright.kernel.executors.threads",
     "treewright.search.policies.base",
     "treewright.search.study",

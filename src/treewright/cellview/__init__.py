@@ -7,3 +7,34 @@ back to the other. `experiment/` plans and compares runs, `measures/` computes t
 The package may import `proving` and the packages below it. Read first: `runner.py` (the clock),
 `cell.py` (one cell), `damage.py` (interventions).
 """
+
+from typing import TYPE_CHECKING
+
+from treewright.kernel.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from treewright.cellview.measures.dose import control, dose_response, trend
+    from treewright.cellview.measures.robustness import robustness
+    from treewright.cellview.measures.trials import Trial, trial_of
+
+_PUBLIC = {
+    "Trial": ("treewright.cellview.measures.trials", "Trial"),
+    "control": ("treewright.cellview.measures.dose", "control"),
+    "dose_response": ("treewright.cellview.measures.dose", "dose_response"),
+    "robustness": ("treewright.cellview.measures.robustness", "robustness"),
+    "trend": ("treewright.cellview.measures.dose", "trend"),
+    "trial_of": ("treewright.cellview.measures.trials", "trial_of"),
+}
+
+__all__ = [
+    "Trial",
+    "control",
+    "dose_response",
+    "robustness",
+    "trend",
+    "trial_of",
+]
+
+
+if not TYPE_CHECKING:  # type checkers read the imports above
+    __getattr__ = lazy_exports(__name__, _PUBLIC)

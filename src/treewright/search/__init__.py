@@ -12,7 +12,9 @@ A policy of another package imports its base classes from here, or from `treewri
     from treewright.search import Choice, Policy
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from treewright.kernel.exports import lazy_exports
 
 if TYPE_CHECKING:
     from treewright.search.andor.policies.base import Policy as GoalPolicy
@@ -31,13 +33,5 @@ _PUBLIC = {
 __all__ = ["Branch", "Choice", "GoalPolicy", "Policy", "Status", "Tree"]
 
 
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Import a public name when it is first used: commands start without its module."""
-        if name not in _PUBLIC:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib import import_module
-
-        module, attribute = _PUBLIC[name]
-        return getattr(import_module(module), attribute)
+if not TYPE_CHECKING:  # type checkers read the imports above
+    __getattr__ = lazy_exports(__name__, _PUBLIC)
