@@ -36,7 +36,7 @@ def test_every_answer_carries_the_policy(server: Server, path: str) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "MOVE"])
 @pytest.mark.parametrize("path", ["/", "/api/runs"])
-def test_nothing_can_be_written(server: Server, method: str, path: str) -> None:
+def test_every_writing_method_is_refused(server: Server, method: str, path: str) -> None:
     answer = httpx.request(method, server.base + path, timeout=60)
     assert answer.status_code == 405
     assert answer.headers["allow"] == "GET, HEAD"

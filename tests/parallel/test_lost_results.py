@@ -89,7 +89,7 @@ def test_a_result_that_cannot_be_fetched_times_out() -> None:
     assert isinstance(done.error, WorkerLost)
 
 
-def test_ctrl_c_ends_a_run_whose_cluster_has_no_workers(machines: Cluster, toy) -> None:
+def test_ctrl_c_ends_a_run_on_a_cluster_without_workers(machines: Cluster, toy) -> None:
     started = program.start(
         [
             "tree", *REAL_FLAGS, "--tree-run-id", "run",

@@ -58,7 +58,9 @@ def start(toy: ToyRepository, gate: Gate) -> subprocess.Popen[str]:
     return process
 
 
-def test_it_grows_the_tree_of_the_command_line(toy: ToyRepository, tmp_path: Path) -> None:
+def test_a_commit_search_grows_the_tree_of_the_command_line(
+    toy: ToyRepository, tmp_path: Path
+) -> None:
     other = copy_of(toy, tmp_path / "other")
     summary = finish(other, *FLAGS)
     seen: list[dict[str, Any]] = []
@@ -96,7 +98,7 @@ def test_after_a_kill_or_ctrl_c_the_same_call_continues(
     assert repeated_evaluations(run.path) == []
 
 
-def test_it_works_in_a_thread_and_is_cancelled_from_another(
+def test_a_commit_search_in_a_thread_is_cancelled_from_another(
     toy: ToyRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_gate(toy)
@@ -124,7 +126,7 @@ def test_it_works_in_a_thread_and_is_cancelled_from_another(
     assert treewright.search_commits(toy.path, run_id=RUN).is_finished
 
 
-def test_it_works_below_a_running_event_loop_and_a_depth_at_a_time(toy: ToyRepository) -> None:
+def test_a_commit_search_runs_below_an_event_loop_one_depth_at_a_time(toy: ToyRepository) -> None:
     handler = signal.getsignal(signal.SIGINT)
 
     async def cell() -> treewright.TreeRun:

@@ -172,7 +172,7 @@ def test_repeats_alternate_with_the_parents(tmp_path: Path, treewright) -> None:
     assert 0.09 < promoted.primary_gain_low < 0.1 < (promoted.primary_gain_high or 0) < 0.11
 
 
-def test_a_parent_whose_sweep_fails_is_not_the_candidates_failure(
+def test_a_failing_sweep_of_the_parent_is_not_the_candidates_failure(
     tmp_path: Path, treewright
 ) -> None:
     broken = 'grep -q 2.6 score.txt || test "$BREAK" != yes || exit 3\n' + SWEEP

@@ -174,8 +174,10 @@ def test_the_private_repository_is_complete(tmp_path: Path, kind: str) -> None:
     assert inside.git("status", "--porcelain") == ' M "a file"\n'
 
 
-def test_a_repository_whose_git_directory_is_elsewhere(toy: ToyRepository, tmp_path: Path) -> None:
-    """The repository is a submodule: its `.git` is a file too, and no ref is shared."""
+def test_a_repository_with_a_separate_git_directory_keeps_its_refs(
+    toy: ToyRepository, tmp_path: Path
+) -> None:
+    """As in a submodule, `.git` is a file, and no ref is shared with worktrees."""
     toy.git("init", "-q", "--separate-git-dir", str(tmp_path / "elsewhere.git"))
     with private_repository(toy.path) as unchanged:
         toy.git("branch", "mine")

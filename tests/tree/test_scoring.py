@@ -273,7 +273,7 @@ def test_rounding_is_no_gain() -> None:
     assert passes(compare([1e-9] * 8, [0.5e-9] * 8)), "small numbers are numbers too"
 
 
-def test_a_mixed_candidate_whose_primary_mean_is_worse_is_not_promoted() -> None:
+def test_a_mixed_candidate_with_a_worse_primary_mean_is_not_promoted() -> None:
     noisy = [x + (3.0 if i % 2 else -2.0) for i, x in enumerate(BASE)]
     base = results(loss=BASE, cost=BASE)
     candidate = results(loss=noisy, cost=[x - 1 for x in BASE])

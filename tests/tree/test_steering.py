@@ -333,7 +333,7 @@ def test_an_idea_that_was_chosen_before_is_refused(toy: ToyRepository) -> None:
     assert record.refused == "the idea was chosen before: node_ideas/n0000/idea_000.md"
 
 
-def test_a_command_whose_file_was_not_removed_is_not_applied_twice(toy: ToyRepository) -> None:
+def test_a_command_with_a_remaining_file_is_not_applied_twice(toy: ToyRepository) -> None:
     run(toy, most=0, **BEAM)
     name = steer(toy, "ban", pattern="nothing like it")
     path = toy.run_dir("run") / "steering" / f"{name}.json"
