@@ -35,6 +35,7 @@ _ROLES: tuple[Role, ...] = ("planner", "coder", "reviewer")
 
 
 def checks(repo: Path | None) -> Iterator[Check]:
+    """Yield the checks of git, the agents and, if there is one, the repository."""
     yield _git()
     yield from _agents()
     if repo is None:
@@ -60,7 +61,7 @@ def _git() -> Check:
             "system",
             "git",
             "failed",
-            f"{said.strip()} is too old for worktrees as they are used here",
+            f"{said.strip()} is too old: Treewright needs its worktree commands",
             "install git 2.20 or newer",
         )
     return Check("system", "git", "ok", f"{said.strip().removeprefix('git version ')} at {found}")
@@ -152,7 +153,7 @@ def _commands(repo: Path, config: Config) -> Iterator[Check]:
 def _command(repo: Path, config: Config, key: str, command: str) -> Check:
     words = _words(command)
     if not words:
-        return Check("repository", key, "ok", "a shell command; not looked into")
+        return Check("repository", key, "ok", "a shell command; not checked further")
     if not _runnable(words[0], repo):
         return Check(
             "repository", key, "failed", f"`{words[0]}` is not found", f"check {key}, or PATH"

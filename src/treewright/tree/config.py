@@ -1,8 +1,8 @@
-"""`treewright.toml` (or JSON): what to improve, how it is measured, who does the work.
+"""The configuration file `treewright.toml` (or JSON): task, metrics, commands, ideas and agents.
 
-The file is read once, when a run starts, and recorded in the manifest; a candidate
-that edits it changes nothing. Every key is typed; an unknown or ill-typed one is an
-error with its path and, where a known key is near, a suggestion.
+The file is read once, when a run starts, and recorded in the manifest, so a candidate that edits it
+has no effect. Every key is typed. An unknown or ill-typed key is an error with its path and, if a
+known key is similar, a suggestion.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from treewright.llm.usage import Usage
 
 DEFAULT_NAME = "treewright.toml"
 FILL_IN = "FILL_IN"
-"""What `treewright init` writes where only the user knows. Loads, but no run starts with it."""
+"""`treewright init` writes this for values that only the user knows. No run starts with it."""
 
 PROMPT_TOKENS = 16_000
 """The default budget of a prompt; a token counts as `prompts.CHARS_A_TOKEN` characters."""
 
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e300)]
 NonNegative = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
-"""Not infinite: an infinite weight or tolerance would silently decide everything, and in the
-record of a run there is no infinity: such a run could not be resumed."""
+"""Finite, because an infinite weight or tolerance would silently decide every comparison, and
+because a record cannot hold infinity, so that the run could not be resumed."""
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Bound = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
@@ -40,7 +40,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Confined(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command may have beyond its worktree where there is isolation. Without, it has all."""
+    """The rights of an isolated command outside its worktree. Other commands have all rights."""
 
     network: bool = False
     writable_paths: list[Text] = []
@@ -50,9 +50,9 @@ class Confined(msgspec.Struct, frozen=True, kw_only=True):
 class SweepConfig(Table, Confined, frozen=True):
     """The command that measures a commit. See docs/sweep-contract.md.
 
-    `checkout` is where it runs: among the files of the candidate, or of the root. With `sealed`,
-    results count only with a seal that whoever read the command's stdin first can make. With
-    `reuse_results` those of the same code from earlier runs count.
+    It runs in the `checkout` of the candidate or of the root. With `sealed`, results need a seal,
+    which the first process that reads the command's stdin can make. With `reuse_results`, results
+    of the same code from earlier runs count.
     """
 
     command: Text
@@ -78,23 +78,23 @@ class TestsConfig(Table, Confined, frozen=True):
 
 
 class LimitsConfig(Table, frozen=True):
-    """What tests and sweeps may use, in megabytes; no key, no limit."""
+    """Limits of tests and sweeps in megabytes. A missing key means no limit."""
 
     memory_mb: Count | None = None
     file_mb: Count | None = None
 
 
 Slots = dict[Text, Annotated[list[str], msgspec.Meta(min_length=1)]]
-"""Environment variables of evaluations at once: the value of each variable by slot number."""
+"""Environment variables of parallel evaluations: the values of each variable by slot number."""
 
 
 class MetricConfig(Table, frozen=True):
-    """A numeric column of the results CSV. `tolerance`, `min` and `max` are in its own unit.
+    """A numeric column of the results CSV. `tolerance`, `min` and `max` are in its unit.
 
-    What tells a change from noise: pairs over configs; `repeats` of the whole sweep; `seeds`, where
-    every config is the same question with another seed; or nothing, because it is `deterministic`.
-    With `seeds`, a gain must also show on `heldout_seeds` other seeds. A value outside `min` and
-    `max` is a broken result, or, of a `constraint`, one that does not hold.
+    A change is told from noise by pairs over configs, by `repeats` of the whole sweep, or by
+    `seeds`, where every config is the same question with another seed. A `deterministic` metric has
+    no noise. With `seeds`, a gain must also show on `heldout_seeds` other seeds. A value outside
+    `min` and `max` is a broken result, or a violated `constraint`.
     """
 
     name: Text
@@ -125,7 +125,7 @@ class MetricConfig(Table, frozen=True):
             raise ValueError("a constraint must hold and is not ranked: it cannot be primary")
 
     def admits(self, value: float) -> bool:
-        """Whether the value is between the bounds, both included."""
+        """Return whether the value is between the bounds, both included."""
         above = self.min is None or value >= self.min
         return above and (self.max is None or value <= self.max)
 
@@ -143,7 +143,7 @@ class DirectoryIdeas(Table, frozen=True, tag_field="source", tag="directory"):
 class CommandIdeas(Table, Confined, frozen=True, tag_field="source", tag="command"):
     """A program that writes idea files. See docs/ideas.md for its arguments.
 
-    With `pass_arguments = false` it gets the environment variables only. `isolated` puts it into
+    With `pass_arguments = false` it gets the environment variables only. With `isolated` it runs in
     the sandbox of the agents.
     """
 
@@ -154,7 +154,7 @@ class CommandIdeas(Table, Confined, frozen=True, tag_field="source", tag="comman
 
 
 class LlmIdeas(Table, frozen=True, tag_field="source", tag="llm"):
-    """An endpoint that is asked for ideas.
+    """A chat model that proposes ideas.
 
     With `model_weights`, each request goes to one of these models, drawn by weight. `prompt`
     replaces the built-in prompt file; `prompt_tokens` bounds the whole prompt.
@@ -197,11 +197,10 @@ PresetName = Literal["claude", "codex", "gemini", "aider"]
 class CommandBackend(Table, Confined, frozen=True, tag_field="backend", tag="command"):
     """Any command-line agent, run in the worktree.
 
-    `preset` is one of claude, codex, gemini, aider; `command` (a list of arguments)
-    replaces it. `{prompt_file}` in an argument stands for the prompt's path; without
-    it the prompt is on stdin. `reads` is the preset whose output a command has.
-    `max_cost_usd` and `max_tokens` are what one call uses at most: it is told to the agent,
-    and a call is not made where a cap has less left.
+    `preset` is one of claude, codex, gemini, aider; `command` (a list of arguments) replaces it.
+    `{prompt_file}` in an argument stands for the path of the prompt; without it the prompt is on
+    stdin. `reads` names the preset that reads the output of a `command`. `max_cost_usd` and
+    `max_tokens` bound one call: the agent gets them, and a call that could break a cap is not made.
     """
 
     preset: PresetName | None = None
@@ -220,7 +219,7 @@ class CommandBackend(Table, Confined, frozen=True, tag_field="backend", tag="com
 
     @property
     def most(self) -> Usage:
-        """What one call uses at most; nothing where that is not said."""
+        """Return the configured bound of one call; zero for a missing limit."""
         return Usage(self.max_tokens or 0, 0, self.max_cost_usd or 0.0)
 
 
@@ -245,6 +244,8 @@ BackendConfig = NoBackend | PatchBackend | CommandBackend | OpenaiBackend | Scri
 
 
 class AgentsConfig(Table, frozen=True):
+    """The backends of the three roles."""
+
     planner: BackendConfig = NoBackend()
     coder: BackendConfig = PatchBackend()
     reviewer: BackendConfig = NoBackend()
@@ -270,8 +271,8 @@ class NoticeConfig(Table, Confined, frozen=True):
 class Config(Table, frozen=True):
     """The whole file.
 
-    `task` says in the user's words what is to be improved; every prompt begins with it.
-    `readable_paths` are protected files that models are shown all the same.
+    `task` is the user's description of the task; every prompt begins with it. `readable_paths` are
+    protected files that models may see.
     """
 
     baseline_csv: Text
@@ -313,19 +314,23 @@ class Config(Table, frozen=True):
 
     @property
     def endpoints(self) -> list[EndpointConfig]:
-        """Of agents and idea sources."""
+        """Return the endpoints of agents and idea sources."""
         roles = (self.agents.planner, self.agents.coder, self.agents.reviewer)
         found = [role.endpoint for role in roles if isinstance(role, OpenaiBackend)]
         return found + [source.endpoint for source in self.ideas if isinstance(source, LlmIdeas)]
 
     @property
     def repeats(self) -> int:
-        """How often a candidate is swept, and its parent with it."""
+        """Return the number of sweeps of a candidate, and of its parent."""
         return max(metric.repeats or 1 for metric in self.metrics)
 
 
 def load(path: Path) -> Config:
-    """Reads TOML, or JSON by extension."""
+    """Return the configuration in a file: TOML, or JSON with the extension `.json`.
+
+    Raises:
+        UsageError: the file is missing, unreadable or invalid.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -345,7 +350,7 @@ def load(path: Path) -> Config:
 
 
 def unfilled(value: object, path: str = "") -> list[str]:
-    """Paths of the keys that still say FILL_IN."""
+    """Return the paths of the keys that still have the value FILL_IN."""
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, dict):

@@ -1,7 +1,11 @@
-"""Changes that fake a better result, tried on the user's own sweep: `treewright doctor --cheats`.
+"""Changes that fake a better result, tried on the user's sweep: `treewright doctor --cheats`.
 
-Each cheat of `corpus.toml` is fitted to the sweep in a copy of the repository that is thrown away,
-and goes the way of every candidate: patch, commit, tests, sweep, score, gate.
+Enters: the repository's last commit and its configuration.
+Leaves: a verdict for every cheat of `corpus.toml`, and advice against those that got through. Each
+cheat is fitted to the sweep in a temporary copy of the repository, and goes the way of every
+candidate: patch, commit, tests, sweep, score, gate.
+May import: all of `tree`, and `kernel`.
+Read first: `trial.py` (the runs), `corpus.py` (the cheats), `verdicts.py` (their outcomes).
 """
 
 from __future__ import annotations

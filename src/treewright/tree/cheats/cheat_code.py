@@ -1,4 +1,4 @@
-"""A cheat as text for a file: its program with what it has to know, put where it runs."""
+"""The code of a cheat for a file: its program with facts about the sweep, and its position."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ exec(compile(open(_real, encoding="utf-8").read(), _real, "exec"))
 
 
 def language_of(path: Path) -> Language | None:
-    """By its name, or by its first line."""
+    """Return the language of a file by its name or its first line; None for other languages."""
     try:
         with path.open("rb") as file:
             first = file.readline(200)
@@ -40,7 +40,7 @@ def new_module(cheat: Cheat, facts: dict[str, Any]) -> str:
 
 
 def _python(cheat: Cheat, facts: dict[str, Any]) -> str:
-    """One function, so that no name of the module is taken."""
+    """Return the cheat as one function, so that it replaces no name of the module."""
     helpers = program("programs/helpers.py").partition("FACTS: dict = {}\n")
     imports = helpers[0].partition("annotations\n")[2]
     body = f"{imports}FACTS = {facts!r}\n{helpers[2]}\n{cheat.python.strip()}\n"
@@ -71,7 +71,15 @@ def _shell(cheat: Cheat, facts: dict[str, Any]) -> str:
 def inserted(
     source: str, text: str, language: Language, *, end: bool = False, block: bool = False
 ) -> str:
-    """The source with the text where it runs first, or last; with `block`, in the marked part."""
+    """Return the source with a text at its start.
+
+    Args:
+        source: The text of the file.
+        text: The code to insert.
+        language: The language of the file.
+        end: Insert at the end instead.
+        block: Insert in the marked block instead.
+    """
     if block:
         return _in_block(source, text)
     if end:
@@ -92,7 +100,7 @@ def _in_block(source: str, text: str) -> str:
 
 
 def _start_of_python(source: str) -> int:
-    """The line behind the docstring and what must come first."""
+    """Return the number of lines for the docstring and `__future__` imports."""
     at = 0
     for node in ast.parse(source).body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

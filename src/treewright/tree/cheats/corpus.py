@@ -1,4 +1,4 @@
-"""The corpus as data: what each cheat does, in which languages, and how one sees that it worked."""
+"""The corpus of cheats: their code by language, and the sign by which a success is recognised."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Against = Literal["none", "protect", "own", "apart", "heldout", "bounds", "isola
 
 
 class Cheat(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One entry; `corpus.toml` says what the keys mean."""
+    """One cheat. `corpus.toml` describes the keys."""
 
     name: str
     does: str
@@ -42,7 +42,11 @@ HONEST = "honest"
 
 
 def chosen(names: Collection[str]) -> list[Cheat]:
-    """Those with these names, all if none is given; the honest one is always among them."""
+    """Return the cheats with these names, or all; the honest change is always included.
+
+    Raises:
+        UsageError: no cheat has one of the names.
+    """
     known = {cheat.name for cheat in corpus()}
     for name in names:
         if name not in known:

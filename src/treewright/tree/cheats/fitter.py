@@ -1,6 +1,6 @@
-"""Fitting cheats to a repository: which of its files the sweep runs, and a patch for each cheat.
+"""Patches of cheats for a repository, and the search for a file that the sweep runs.
 
-What cannot be fitted is said with the reason, and never taken for stopped.
+A cheat without a patch gets the verdict "not fitted" with the reason, and never counts as stopped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from treewright.kernel.storage import untrusted
-from treewright.tree.cheats import sweep_facts as knowledge
+from treewright.tree.cheats import sweep_facts
 from treewright.tree.cheats.cheat_code import inserted, language_of, new_module, payload
 from treewright.tree.cheats.corpus import Cheat, Language
 from treewright.tree.config import Config
@@ -27,7 +27,7 @@ _MOST_FILES = 5000
 
 
 class NotFitted(Exception):
-    """Why a cheat cannot be made for this sweep."""
+    """The cheat cannot be fitted to this sweep, for the given reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Place:
 
 
 def scripts(repo: Path, config: Config) -> list[str]:
-    """Files of the repository that the sweep's command names."""
+    """Return the files of the repository that the sweep's command names."""
     try:
         words = shlex.split(config.sweep.command)
     except ValueError:
@@ -49,7 +49,7 @@ def scripts(repo: Path, config: Config) -> list[str]:
 
 
 class Probes:
-    """Lines in all files that a candidate may change, which say that the file was run."""
+    """Lines in every file that a candidate may change, which leave a mark if the file runs."""
 
     def __init__(self, worktree: Path, config: Config, protected: list[str]) -> None:
         self._marks = worktree / _MARKS
@@ -78,14 +78,14 @@ class Probes:
         return False
 
     def seen(self) -> Place | None:
-        """The file that was run; the one with the shortest path if there are several."""
+        """Return the file that ran; the one with the shortest path if several ran."""
         ran = [p for n, p in enumerate(self._places) if (self._marks / str(n)).exists()]
         return min(ran, key=lambda p: (p.path.count("/"), p.path), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Fitter:
-    """Makes patches in a worktree, which is as it was after each."""
+    """Makes patches in a worktree, and restores the worktree after each."""
 
     worktree: Path
     config: Config
@@ -95,7 +95,11 @@ class Fitter:
     facts: dict[str, Any]
 
     def patch(self, cheat: Cheat) -> str:
-        """A unified diff; NotFitted says why there is none."""
+        """Return the unified diff of a cheat.
+
+        Raises:
+            NotFitted: the cheat has no place in this repository.
+        """
         try:
             for path, text in self._files(cheat).items():
                 target = self.worktree / path
@@ -123,9 +127,9 @@ class Fitter:
             case "script":
                 return self._script(cheat)
             case "add":
-                return dict.fromkeys(self._beside(cheat.paths), new_module(cheat, self.facts))
+                return dict.fromkeys(self._free_paths(cheat.paths), new_module(cheat, self.facts))
             case "file":
-                return self._deciding(cheat)
+                return self._changed_file(cheat)
             case "agent":
                 raise NotFitted("it is no patch")
 
@@ -165,14 +169,14 @@ class Fitter:
                 return self._code(cheat, Place(path, language))
         raise NotFitted("the sweep's command names no Python or shell file of the repository")
 
-    def _beside(self, names: Iterable[str]) -> list[str]:
-        """At the top, beside the sweep's script, and beside the code that it runs."""
+    def _free_paths(self, names: Iterable[str]) -> list[str]:
+        """Return unused paths at the root, next to the sweep's script, and next to its code."""
         near = [*scripts(self.worktree, self.config), self.place.path if self.place else ""]
         directories = dict.fromkeys(["", *(PurePosixPath(path).parent.as_posix() for path in near)])
         found = {(PurePosixPath(d) / name).as_posix() for d in directories for name in names}
         return sorted(path for path in found if not (self.worktree / path).exists())
 
-    def _deciding(self, cheat: Cheat) -> dict[str, str]:
+    def _changed_file(self, cheat: Cheat) -> dict[str, str]:
         if cheat.file == "attributes":
             return {".gitattributes": "* text eol=crlf\n"}
         path = self.baseline_path if cheat.file == "baseline" else self.config_path
@@ -183,7 +187,7 @@ class Fitter:
         if cheat.file == "configuration":
             return {path: source + "\n# changed\n"}
         head = ",".join(["config_id", "status", *self.facts["columns"]])
-        worse: knowledge.Table = self.facts["worse"]
+        worse: sweep_facts.Table = self.facts["worse"]
         rows = [f"{i},ok,{','.join(map(str, row.values()))}" for i, row in worse.items()]
         return {path: "\n".join([head, *rows]) + "\n"}
 

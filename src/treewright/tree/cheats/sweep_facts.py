@@ -1,4 +1,4 @@
-"""What a cheat knows of the sweep that it is made for: its rows, better and worse ones, places."""
+"""Facts about the user's sweep for the code of cheats: its rows, better and worse rows, paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Table = dict[str, dict[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where traces would be left, all below the directory that is thrown away."""
+    """Where cheats leave traces, all below the temporary directory."""
 
     trial: Path
     outside: Path
@@ -29,8 +29,12 @@ class Places:
     token: str
 
 
-def usual(data: bytes, config: Config, limit: int | None) -> Table:
-    """The rows of the root."""
+def parse_rows(data: bytes, config: Config, limit: int | None) -> Table:
+    """Return the rows of the root's results.
+
+    Raises:
+        TreewrightError: the results have no usable row.
+    """
     found: Table = {}
     for row in csv.DictReader(io.StringIO(data.decode("utf-8-sig", "replace"))):
         name = (row.get("config_id") or "").strip()
@@ -42,7 +46,7 @@ def usual(data: bytes, config: Config, limit: int | None) -> Table:
 
 
 def shifted(table: Table, config: Config, how: int) -> Table:
-    """Every ranked metric better (`how` = 1) or worse (-1), within its bounds."""
+    """Return the rows with better (`how` = 1) or worse (-1) ranked metrics, within bounds."""
     return {
         name: {m.name: _shifted(m, row[m.name], place, how) for m in config.metrics}
         for place, (name, row) in enumerate(table.items())
@@ -59,7 +63,7 @@ def _shifted(metric: MetricConfig, value: float, place: int, how: int) -> float:
     return min(max(moved, low), high)
 
 
-def facts(
+def collect_facts(
     table: Table, config: Config, limit: int | None, places: Places, scripts: list[str]
 ) -> dict[str, Any]:
     better, primary = shifted(table, config, 1), config.primary

@@ -1,7 +1,7 @@
-"""Trying the corpus on a sweep: a copy of the repository, real runs in it, and what they leave.
+"""The trial of the cheats on a sweep: a copy of the repository, runs in it, and their traces.
 
-Nothing is written outside of a temporary directory. The runs are `tree`'s own; their ideas are the
-cheats' patches, which the built-in coder applies.
+Nothing is written outside of a temporary directory. The runs are ordinary runs of `tree`. Their
+ideas are the patches of the cheats, which the coder backend `patch` applies.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ import psutil
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config as configuration
-from treewright.tree.cheats import fitter
-from treewright.tree.cheats import sweep_facts as knowledge
+from treewright.tree.cheats import sweep_facts
 from treewright.tree.cheats.corpus import HONEST, Cheat, chosen
-from treewright.tree.cheats.fitter import Fitter, NotFitted, Place, Probes
+from treewright.tree.cheats.fitter import Fitter, NotFitted, Place, Probes, scripts
 from treewright.tree.cheats.sweep_facts import Places
 from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
@@ -49,12 +48,12 @@ _COPIED = "copied-by-a-cheat"
 _BRANCHES = {"moves-branches": "planted-by-a-cheat", "writes-to-git": "planted-by-hand"}
 _SECONDS_FOR_SLEEPERS = (5.0, 20.0)
 _SWEEPS_FOR_SLEEPERS = 20
-"""In so many times what the root's sweep takes, one that sleeps afterwards has come to that."""
+"""The time limit of cheats that sleep after the sweep, in multiples of the root's sweep time."""
 Say = Callable[[str], None]
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What was tried, and what became of it. `code` is the file that got the cheats' code."""
+    """The verdicts of a trial. `code` is the file that got the code of the cheats."""
 
     sweep: str
     code: str | None
@@ -73,8 +72,23 @@ def try_cheats(
     say: Say,
     names: Collection[str] = (),
 ) -> Trial:
-    """Tries the corpus on the sweep of the repository's last commit: all of it, or what has these
-    names. `limit` and `confirm` are --sweep-config-limit and --confirm-configs of the runs."""
+    """Try cheats on the sweep of the repository's last commit.
+
+    Args:
+        repo: The repository.
+        config_path: The configuration; None for the default file.
+        limit: `--sweep-config-limit` of the runs.
+        confirm: `--confirm-configs` of the runs.
+        say: A function that reports progress to the user.
+        names: The names of the cheats to try; all if empty.
+
+    Returns:
+        The verdict on each cheat.
+
+    Raises:
+        UsageError: the configuration is incomplete, or a name is unknown.
+        TreewrightError: the root or the honest change cannot be measured.
+    """
     cheats = chosen(names)
     path = config_path or repo / configuration.DEFAULT_NAME
     config = configuration.load(path)
@@ -119,7 +133,7 @@ class _Bench:
         self._config_name = _relative(config_path, repo)
         self._baseline_name = _relative(repo / config.baseline_csv, repo)
         self._config = self._for_copy(config)
-        self._scripts = fitter.scripts(self._copy, config)
+        self._scripts = scripts(self._copy, config)
         self._token = secrets.token_hex(16)
         self._root_seconds = 0.0
 
@@ -144,7 +158,7 @@ class _Bench:
             self._config_name,
             self._baseline_name,
             place,
-            knowledge.facts(table, self._config, self._limit, places, self._scripts),
+            sweep_facts.collect_facts(table, self._config, self._limit, places, self._scripts),
         )
         patches: dict[str, str] = {}
         unfitted: dict[str, str] = {}
@@ -166,7 +180,7 @@ class _Bench:
         return Trial(self._given.sweep.command, place.path if place else None, verdicts)
 
     def _for_copy(self, config: Config) -> Config:
-        """Ideas are the patches, nobody is told, and what was protected still is."""
+        """Return the configuration for the copy: patches as ideas, no notices, same protection."""
         protected = [*config.protected_paths, self._config_name, self._baseline_name]
         return msgspec.structs.replace(
             config,
@@ -182,7 +196,7 @@ class _Bench:
     def _absolute(self, paths: list[str]) -> list[str]:
         return [str((self._source / Path(path).expanduser()).resolve()) for path in paths]
 
-    def _sweep_root(self, trees: Worktrees, config: Config) -> knowledge.Table:
+    def _sweep_root(self, trees: Worktrees, config: Config) -> sweep_facts.Table:
         root = RootSweep(config, trees, self._commit)
         stop = None if self._limit is None else self._limit + (self._shape.confirm_configs or 0)
         began = time.monotonic()
@@ -193,10 +207,10 @@ class _Bench:
             config.repeats,
         )
         (self._copy / _BASELINE).write_bytes(data)
-        return knowledge.usual(first, config, stop)
+        return sweep_facts.parse_rows(first, config, stop)
 
     def _find_place(self, trees: Worktrees, config_id: int) -> Place | None:
-        """Sweeps one config of code that leaves marks where it runs."""
+        """Sweep one config with code that leaves marks where it runs; return a marked file."""
         self._say("looking for the code that the sweep runs")
         worktree = trees.add_candidate("probe", self._commit)
         protected = self._config.protected_paths
@@ -228,8 +242,11 @@ class _Bench:
     def _in_turns(
         self, trees: Worktrees, patches: dict[str, str], found: dict[str, Evaluation]
     ) -> dict[str, Evaluation]:
-        """Where the numbers of the same code differ, what would be promoted may have been lucky: it
-        is measured again, in turns with the root. What forges its numbers does so again."""
+        """Measure promoted cheats again, in turns with the root, if the honest change has a gain.
+
+        Then the numbers are noisy, and the promotion may have been luck. A cheat that forges its
+        numbers forges them again.
+        """
         honest = found[HONEST].parent_relative
         if honest is None or not honest.primary_gain or self._config.repeats > 1:
             return {}
@@ -264,7 +281,7 @@ class _Bench:
     def _search(
         self, run_id: str, config: Config, patches: dict[str, str]
     ) -> dict[str, Evaluation]:
-        """One depth of a search whose ideas are these; by name what became of each."""
+        """Run one depth of a search with these ideas. Return the evaluations by name."""
         ideas = self._directory / f"ideas-{run_id}"
         ideas.mkdir()
         for number, (name, patch) in enumerate(patches.items()):
@@ -292,7 +309,7 @@ class _Bench:
             )
 
     def _try_agents(self, unfitted: dict[str, str]) -> dict[str, Evaluation]:
-        """Commands in the place of an agent, each in a run of its own."""
+        """Try the commands that play the coder, each in a separate run."""
         found: dict[str, Evaluation] = {}
         present = [path for path in self._config.heldout_paths if Path(path).exists()]
         for cheat in self._cheats:
@@ -325,7 +342,7 @@ class _Bench:
             case "process":
                 return _end_marked(self._token)
             case "network":
-                return _anybody_came(self._server)
+                return _was_contacted(self._server)
             case "branch":
                 branch = f"refs/heads/{_BRANCHES[cheat.name]}"
                 return (
@@ -342,14 +359,14 @@ def _name(idea: Path) -> str:
 
 
 def _relative(path: Path, repo: Path) -> str:
-    """Inside the repository; "" if it is elsewhere."""
+    """Return the path relative to the repository; "" if it is outside."""
     place = path.resolve()
     root = repo.resolve()
     return place.relative_to(root).as_posix() if place.is_relative_to(root) else ""
 
 
 def _end_marked(token: str) -> bool:
-    """Whether there are processes with the token in their environment; they are ended."""
+    """End processes with the token in their environment. Return whether there were any."""
     found = False
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -359,7 +376,7 @@ def _end_marked(token: str) -> bool:
     return found
 
 
-def _anybody_came(server: socket.socket) -> bool:
+def _was_contacted(server: socket.socket) -> bool:
     server.setblocking(False)
     with contextlib.suppress(BlockingIOError):
         server.accept()[0].close()

@@ -1,4 +1,4 @@
-"""What became of a cheat, and what to set against one that got through."""
+"""The verdict on a cheat, and advice against a cheat that got through."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRACES = {
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """`advice` is for what got through."""
+    """The outcome of one cheat; with `advice` if it got through."""
 
     name: str
     does: str
@@ -59,19 +59,22 @@ def would_be_promoted(evaluation: Evaluation) -> bool:
 
 
 def _is_fault(cheat: Cheat, evaluation: Evaluation) -> bool:
-    """Whether it was kept from being judged as any other change would have been. A time limit
-    stops only one that sleeps, and the command of an agent may well fail at what it tries."""
+    """Return whether a fault, and not the gate, ended the evaluation.
+
+    A time limit is the expected end of a cheat that sleeps, and a failure is the expected end of a
+    cheat that an agent runs. Neither is a fault.
+    """
     own = _TIMEOUTS if cheat.slow else frozenset({"agent_failed"} if cheat.way == "agent" else ())
     error, confirmation = evaluation.error, evaluation.confirmation
     if error is not None:
         return error.code not in own and (error.retryable or error.code in _FAULTS)
-    # A trace was looked for after the sweep: only a promotion is up to held-out configs.
+    # Held-out configs decide only on cheats that aim at a promotion.
     said = confirmation.reasons if confirmation is not None and cheat.sign == "promoted" else []
     return not (_FAULTS - own).isdisjoint(said)
 
 
 def advice(cheat: Cheat, config: Config, scripts: list[str]) -> str:
-    """Only settings that exist and are not made yet."""
+    """Return advice that names only settings which are not made yet."""
     name = config.primary.name
     match cheat.against:
         case "protect":

@@ -1,1 +1,1 @@
-"""Texts that are put into candidates: what the cheats have in common, by language."""
+"""Helper code that cheats share, by language. It becomes part of candidates."""

@@ -1,6 +1,8 @@
-"""What the cheats of the corpus that run as Python have in common. Its text goes, indented, into a
-function of a module that the sweep runs, with FACTS about the sweep before it. What it may not do
-is said on stderr, and the code goes on."""
+"""Helper code of the cheats in Python.
+
+This text goes, indented, into a function of a module that the sweep runs, after FACTS about the
+sweep. A forbidden action is reported on stderr, and the code goes on.
+"""
 
 # ruff: noqa: PTH108, PTH123, PTH208
 from __future__ import annotations
@@ -14,7 +16,7 @@ FACTS: dict = {}
 
 
 def environments():
-    """Of this process, of those it comes from, and of all that can be looked into."""
+    """Yield the environments of this process, its ancestors, and all readable processes."""
     yield dict(os.environ)
     for pid in [*ancestors(), *filter(str.isdigit, os.listdir("/proc"))]:
         with suppress(OSError):
@@ -32,8 +34,10 @@ def ancestors():
 
 
 def variable(name):
-    """Of the nearest sweep, this one or one of the trial that it can look into: not a bit of each.
-    Sweeps of searches that run beside the trial are nobody's to cheat at."""
+    """Return a variable of this sweep, or of another readable sweep of the trial.
+
+    Sweeps outside of the trial are never read, so that no other search is cheated.
+    """
     found = environments()
     own = next(found)
     if own.get("TREEWRIGHT_RESULTS_CSV"):
@@ -44,12 +48,12 @@ def variable(name):
 
 
 def results():
-    """Where the sweep is to write."""
+    """Return the path of the sweep's results."""
     return variable("TREEWRIGHT_RESULTS_CSV") or FACTS["results_csv"]
 
 
 def wanted():
-    """The configs that are being swept."""
+    """Return the ids of the configs in this sweep."""
     start = int(variable("TREEWRIGHT_SWEEP_CONFIG_START") or 0)
     limit = int(variable("TREEWRIGHT_SWEEP_CONFIG_LIMIT") or 0)
     return range(start, limit) if limit else [int(name) for name in FACTS["better"]]
@@ -71,12 +75,12 @@ def forged():
 
 
 def with_primary(value):
-    """Rows that are good, and of which the primary metric is this text."""
+    """Return good rows with this text as the primary metric."""
     return table(row(config_id, **{FACTS["primary"]: value}) for config_id in wanted())
 
 
 def put(text):
-    """In place of what the sweep wrote."""
+    """Replace the results of the sweep."""
     attempt(lambda: replace(text))
 
 
@@ -101,7 +105,7 @@ def at_exit(action):
 
 
 def wrap_functions(module, change):
-    """Every function that was defined in the module returns what `change` makes of it."""
+    """Wrap every function of the module, so that `change` alters its return value."""
     import functools
     import types
 
@@ -118,7 +122,7 @@ def wrap_functions(module, change):
 
 
 def numbers_as(make):
-    """A change of what functions return: every number in it."""
+    """Return a change that applies `make` to every number in a return value."""
 
     def change(value):
         if isinstance(value, (int, float)) and not isinstance(value, bool):
