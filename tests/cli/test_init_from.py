@@ -276,6 +276,127 @@ def test_the_sweep_validates_data_from_the_pipe(tmp_path: Path, body: str, row: 
         assert "the evaluator says: beware" in done.stderr
 
 
+def test_a_score_of_zero_after_a_traceback_is_a_failure(tmp_path: Path) -> None:
+    body = (
+        "    try:\n        raise ValueError('no judge is\\nset up')\n"
+        "    except ValueError:\n        traceback.print_exc()\n"
+        "        return {'done': 0, 'eval_time': 0.5, 'combined_score': 0.0}\n"
+    )
+    evaluator = f"import traceback\n\n\ndef evaluate(program_path):\n{body}"
+    done = sweep(tmp_path / "r", evaluator)
+    assert (tmp_path / "r/out.csv").read_text().splitlines()[1] == "0,failed,"
+    said = "config 0: the evaluator says: a score of 0, after ValueError: no judge is"
+    assert done.stderr.splitlines()[-1] == said
+    printed = evaluator.replace("0.0}", "0.5}")
+    sweep(tmp_path / "s", printed)
+    assert (tmp_path / "s/out.csv").read_text().splitlines()[1] == "0,ok,0.5"
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("import a_package_that_is_missing", "ModuleNotFoundError: No module named 'a_package"),
+        ("raise SystemExit('the data are\\nmissing')", "config 0: the data are missing"),
+        ("import sys; sys.exit()", "config 0: SystemExit:"),
+        ("import sys; sys.stdout.buffer.write(b'x'); 1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_the_last_line_of_the_log_says_why_there_is_no_answer(
+    tmp_path: Path, body: str, said: str
+) -> None:
+    done = sweep(tmp_path / "r", f"def evaluate(program_path):\n    {body}\n")
+    assert (tmp_path / "r/out.csv").read_text().splitlines()[1] == "0,failed,"
+    assert said in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        "np.random.default_rng(42).random()",
+        "np.random.default_rng(seed=42).random()",
+        "np.random.RandomState(seed=42).random()",
+        "np.random.default_rng(np.random.SeedSequence(entropy=42)).random()",
+        "(np.random.seed(seed=42), np.random.random())[1]",
+        "(random.seed(a=42), random.random())[1]",
+        "random.Random(42).random()",
+    ],
+)
+def test_a_fixed_seed_is_another_one_in_every_config(tmp_path: Path, draw: str) -> None:
+    evaluator = (
+        "import random\nimport numpy as np\n\n\ndef evaluate(program_path):\n"
+        f"    return {{'combined_score': {draw}}}\n"
+    )
+    scores = []
+    for name in ("r", "s"):
+        path = tmp_path / name
+        sweep(path, evaluator)
+        script = path / SWEEP
+        text = script.read_text().replace("A_SEED = False", "A_SEED = True", 1)
+        script.write_text(text.replace("ALL_CONFIGS = 1\n", "ALL_CONFIGS = 2\n", 1))
+        environment = {"TREEWRIGHT_RESULTS_CSV": str(path / "out.csv"), "TREEWRIGHT_SEED": "1"}
+        subprocess.run([sys.executable, "-I", SWEEP], cwd=path, check=True, env=environment)
+        scores.append((path / "out.csv").read_text().splitlines()[1:])
+    assert scores[0] == scores[1], "a config is the same every time"
+    assert scores[0][0].startswith("0,ok,")
+    assert scores[0][0][2:] != scores[0][1][2:], "two configs are two draws"
+
+
+def test_features_do_not_count_and_a_mean_is_warned_of(tmp_path: Path, treewright) -> None:
+    evaluator = "def evaluate(path):\n    return {'a': 1.0, 'lag': 3.0, 'length': 90, 'ok': True}\n"
+    toy = task(tmp_path / "r", MODULES, evaluator)
+    toy.write("config.yaml", 'database:\n  feature_dimensions: ["length"]\n')
+    toy.commit("features")
+    done = treewright("init", "--from", "openevolve", str(toy.path))
+    assert "so the score is the mean of a, lag, as in OpenEvolve" in done.stderr + done.stdout
+    assert "# Warning: the evaluator returns no" in (toy.path / "treewright.toml").read_text()
+    assert "Measured combined_score: 2 with" in done.stderr + done.stdout
+
+
+CHOICES = """\
+# elsewhere: ["not", "in the block"]
+elsewhere = "not"
+# EVOLVE-BLOCK-START
+# format: ["csv", "json", 3]
+# absent: ["a", "b"]
+# broken: [oh]
+def pipeline():
+    return {"format": "csv", "version": "2"}
+# EVOLVE-BLOCK-END
+"""
+
+
+def test_options_are_read_from_comments_in_the_block(tmp_path: Path, treewright) -> None:
+    evaluator = CIRCLE_EVALUATOR.partition("def evaluate")[0] + (
+        "def evaluate(program_path):\n    text = open(program_path).read()\n"
+        "    return {'combined_score': float('\"json\"' in text.partition('return')[2])}\n"
+    )
+    toy = task(tmp_path / "r", CHOICES, evaluator)
+    config = started(toy, treewright)
+    (source,) = config.ideas
+    assert isinstance(source, configuration.MutateIdeas)
+    assert source.options == {"format": ["csv", "json", 3]}
+    done = search(toy, treewright, "--max-depth", "1")
+    assert best(toy) == 1.0, done.stderr
+
+
+def test_a_program_without_numbers_asks_a_model(tmp_path: Path, treewright) -> None:
+    bare = 'SIZE = 3\n# EVOLVE-BLOCK-START\ndef pipeline():\n    return "a"\n# EVOLVE-BLOCK-END\n'
+    toy = task(tmp_path / "r", bare, "def evaluate(path):\n    return {'combined_score': 1.0}\n")
+    (source,) = started(toy, treewright).ideas
+    assert isinstance(source, configuration.LlmIdeas)
+
+
+def test_what_the_sweep_said_of_a_missing_row_is_shown(tmp_path: Path, treewright) -> None:
+    evaluator = CASCADE.replace('program.pipeline()["format"]', 'program.pipeline()["loader"]')
+    toy = task(tmp_path / "r", MODULES.replace('"loader": 1', '"loader": 8'), evaluator)
+    started(toy, treewright)
+    done = search(toy, treewright, "--ideas-per-node", "8", "--max-depth", "1")
+    said = "config 0: evaluate_stage1 gave 0.4: below its threshold 0.5"
+    assert f"the sweep said: {said}" in done.stderr
+    report = (toy.run_dir("run") / "TREE_SUMMARY.md").read_text()
+    assert "; the sweep said: config 0: evaluate" in report
+
+
 def test_evolve_blocks_are_recognised() -> None:
     text = "a\n# EVOLVE-BLOCK-START\nb\n# EVOLVE-BLOCK-END\nc\n"
     assert blocks.outside(text) == "a\n# EVOLVE-BLOCK-START\n# EVOLVE-BLOCK-END\nc\n"

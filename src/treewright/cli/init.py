@@ -165,6 +165,10 @@ def _write_task(root: Path, task: Task, force: bool, *, seeds: bool = False) -> 
             found = measurement.measure(root, task)
         task = measurement.apply(task, found)
         echo(f"{measurement.explain(found)}\n")
+        if not task.tunable:
+            echo(f"{task.program} has no numbers that `mutate` can edit: a model proposes ideas.\n")
+        if found.mean_of:
+            echo(f"Warning: {measurement.warn(found)}\n")
     _write({path: render_task(task), root / task.sweep_path: task.sweep}, force)
     config.load(path)
     _print_next_steps(path, [], has_baseline=False)
@@ -220,8 +224,8 @@ def _print_next_steps(path: Path, steps: list[str], *, has_baseline: bool) -> No
             echo(f"    {step}")
     baseline = "" if has_baseline else "--make-baseline "
     for call, purpose in (
-        ("treewright doctor", "what is ready, what is missing"),
         ("git add --all && git commit -m 'Add a search'", ""),
+        ("treewright doctor", "what is ready, what is missing"),
         ("treewright tree --dry-run", "the search with made-up results"),
         (f"treewright tree {baseline}--until-done", "the search"),
     ):

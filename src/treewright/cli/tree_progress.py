@@ -23,13 +23,14 @@ from rich.progress import (
 from rich.text import Text
 
 from treewright.cli.options import is_verbose
+from treewright.kernel.procs.capped_log import read_last_line
 from treewright.kernel.text import numbers
 from treewright.kernel.text.terminal import visible
 from treewright.tree.deciding import rounds
-from treewright.tree.deciding.scoring import OF_METRICS
+from treewright.tree.deciding.scoring import INCOMPLETE_ROWS, OF_METRICS
 from treewright.tree.records import events as ev
-from treewright.tree.records import steering
-from treewright.tree.records.model import BANNED, EvalOutcome, Manifest, SkippedIdea
+from treewright.tree.records import layout, steering
+from treewright.tree.records.model import BANNED, UNSET, EvalOutcome, Manifest, SkippedIdea
 from treewright.tree.report.run_facts import read_title
 from treewright.tree.run.policy_choice import describe
 
@@ -151,6 +152,8 @@ class SearchProgress:
             case ev.Completed() | ev.Failed():
                 self._ended(event.eval_id, finished=True)
                 self.say(f"  {event.eval_id}  {_verdict(event.outcome)}  {self._title(event)}")
+                if said := self._sweep_words(event):
+                    self.say(f"             the sweep said: {said}")
             case ev.Confirmed():
                 self.say(f"  {event.eval_id}  {_confirmation(event)}")
             case ev.Decided():
@@ -178,6 +181,14 @@ class SearchProgress:
         self._steady = manifest.policy_record is not None
         if self._queued_evals:
             self._show(manifest.current_depth + 1)
+
+    def _sweep_words(self, event: ev.Completed | ev.Failed) -> str:
+        """Return the last line of the sweep, if it did not measure every config."""
+        compared = event.outcome.parent_relative
+        is_incomplete = compared is not None and INCOMPLETE_ROWS in compared.reasons
+        if self._run_dir is None or not is_incomplete or event.outcome.results_from is not UNSET:
+            return ""
+        return read_last_line(self._run_dir / layout.experiment(event.eval_id) / layout.SWEEP_LOG)
 
     def _read_title(self, eval_id: str, idea_path: str) -> None:
         if self._run_dir is not None:

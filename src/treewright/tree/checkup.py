@@ -295,7 +295,7 @@ def _baseline(repo: Path, config: Config) -> Check:
 
 def _sources(repo: Path, config: Config) -> Iterator[Check]:
     for number, source in enumerate(config.ideas):
-        able, said = probe_source(source, repo)
+        able, said = probe_source(source, repo, config.editable_blocks)
         hint = "" if able else "see docs/ideas.md"
         yield Check("repository", f"ideas[{number}]", "ok" if able else "failed", said, hint)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 import threading
 from pathlib import Path
@@ -29,6 +30,10 @@ def check_noise(repo: Path, config: Config) -> Check:
     """Sweep the last commit with other random numbers; at most a minute, on a few configs."""
     if config.isolation != "none" or configuration.unfilled(config):
         return _check("absent", "not tried: the start of a run checks it")
+    if missing := _uncommitted(repo, config):
+        return _check(
+            "absent", f"not tried: {missing} is not committed", "commit it, and try again"
+        )
     deadline = Deadline(threading.Event(), _SECONDS)
     try:
         with tempfile.TemporaryDirectory(prefix="treewright-doctor-") as name:
@@ -67,6 +72,19 @@ def describe(found: NoiseCheck) -> tuple[Status, str, str]:
         )
         return "warning", text, hint
     return "ok", text, ""
+
+
+def _uncommitted(repo: Path, config: Config) -> str:
+    """Return a file of the sweep's command that the last commit lacks; "" if there is none."""
+    try:
+        words = shlex.split(config.sweep.command)
+    except ValueError:
+        return ""
+    for word in words:
+        is_file = not Path(word).is_absolute() and (repo / word).is_file()
+        if is_file and git.try_git(repo, "cat-file", "-e", f"HEAD:{word}").returncode != 0:
+            return word
+    return ""
 
 
 def _find(repo: Path, config: Config, directory: Path, deadline: Deadline) -> NoiseCheck:

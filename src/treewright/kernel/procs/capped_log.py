@@ -6,8 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+from treewright.kernel.storage import untrusted
+
 _QUOTED_LINES = 3
 _LONGEST_LINE = 160
+_LONGEST_LAST_LINE = 300
+_LAST_BYTES = 4096
+_LARGEST_LOG = 1 << 40
 
 
 class CappedLog:
@@ -56,6 +61,18 @@ def last_lines(output: str) -> str:
     """Return the last lines of a command's output that have text, joined to one line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     return " | ".join(line[:_LONGEST_LINE] for line in lines[-_QUOTED_LINES:])
+
+
+def read_last_line(log: Path) -> str:
+    """Return the last line with text of a log file; "" if the file cannot be read."""
+    try:
+        with untrusted.open_plain(log, _LARGEST_LOG) as file:
+            file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
+            said = file.read(_LAST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1][:_LONGEST_LAST_LINE] if lines else ""
 
 
 def with_log(message: str, output: str, log: Path) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -84,11 +84,17 @@ class MutateSource:
         places, problems = _read_places(self._config, context.checkout, paths)
         if len(problems) == len(paths):
             raise GeneratorFailure(f"no tunable file can be read as Python: {problems[0]}")
-        if context.editable_blocks:
-            places = [p for p in places if p.path in context.editable_blocks and _in_block(p)]
+        places = _editable(places, context.editable_blocks)
         if problems:
             atomic.write_text(context.scratch / "mutate.log", "\n".join(problems) + "\n")
         return places
+
+
+def _editable(places: list[_Place], editable_blocks: Sequence[str]) -> list[_Place]:
+    """Return the places inside editable blocks; all places if there are no such blocks."""
+    if not editable_blocks:
+        return places
+    return [place for place in places if place.path in editable_blocks and _in_block(place)]
 
 
 def _in_block(place: _Place) -> bool:
@@ -112,11 +118,13 @@ def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list
     return sorted(found.difference(match_protected(found, protected)))
 
 
-def count_places(config: MutateIdeas, root: Path) -> tuple[int, int]:
-    """Return the number of tunable files, and of places to edit in them."""
+def count_places(
+    config: MutateIdeas, root: Path, editable_blocks: Sequence[str] = ()
+) -> tuple[int, int]:
+    """Return the number of tunable files, and of places that may be edited in them."""
     paths = tunable_files(config, root, [])
     places, problems = _read_places(config, root, paths)
-    return len(paths) - len(problems), len(places)
+    return len(paths) - len(problems), len(_editable(places, editable_blocks))
 
 
 def _read_places(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError
@@ -40,18 +40,22 @@ def make_source(config: IdeaSourceConfig) -> IdeaSource:
             return MutateSource(config)
 
 
-def probe_source(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
+def probe_source(
+    config: IdeaSourceConfig, repo: Path, editable_blocks: Sequence[str] = ()
+) -> tuple[bool, str]:
     """Return whether a source can propose ideas here, and a line with the reason for the user.
 
     No program runs and no request is sent.
     """
     try:
-        return _probe(config, repo)
+        return _probe(config, repo, editable_blocks)
     except TreewrightError as error:
         return False, str(error)
 
 
-def _probe(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
+def _probe(
+    config: IdeaSourceConfig, repo: Path, editable_blocks: Sequence[str]
+) -> tuple[bool, str]:
     match config:
         case DirectoryIdeas():
             count = len(read_ideas(repo / config.path, origin=config.path))
@@ -63,7 +67,7 @@ def _probe(config: IdeaSourceConfig, repo: Path) -> tuple[bool, str]:
             prompt_templates.load("ideas", config.prompt, repo)
             return True, f"asks {describe(config.endpoint)} {keys.describe_key(config.endpoint)}"
         case MutateIdeas():
-            files, places = count_places(config, repo)
+            files, places = count_places(config, repo, editable_blocks)
             return places > 0, f"{places} places to edit in {files} tunable files"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from treewright.kernel.clock import seconds_between
+from treewright.kernel.procs.capped_log import read_last_line
 from treewright.kernel.text import numbers
 from treewright.kernel.text.markdown import code, escape, link, table
 from treewright.llm.usage import describe_cost
@@ -132,9 +133,26 @@ def _rejection_row(facts: Facts, evaluation: Evaluation) -> list[str]:
         code(evaluation.parent_node_id),
         escape(facts.title(evaluation), 100),
         escape(reasons.describe_fate(evaluation)),
-        reasons.explain_rejection(evaluation),
+        reasons.explain_rejection(evaluation) + _sweep_words(facts, evaluation),
         _evidence(evaluation),
     ]
+
+
+def _lacks_rows(evaluation: Evaluation) -> bool:
+    """Return whether the sweep of this evaluation did not measure every config."""
+    compared = evaluation.parent_relative
+    was_swept = evaluation.error is None and evaluation.results_from is UNSET
+    return was_swept and compared is not None and scoring.INCOMPLETE_ROWS in compared.reasons
+
+
+def _sweep_log(evaluation: Evaluation) -> str:
+    return f"{evaluation.experiment_dir}/{layout.SWEEP_LOG}"
+
+
+def _sweep_words(facts: Facts, evaluation: Evaluation) -> str:
+    """Return the last line of an incomplete sweep, as the end of a sentence."""
+    said = read_last_line(facts.run_dir / _sweep_log(evaluation)) if _lacks_rows(evaluation) else ""
+    return f"; the sweep said: {escape(said)}" if said else ""
 
 
 def _evidence(evaluation: Evaluation) -> str:
@@ -142,10 +160,8 @@ def _evidence(evaluation: Evaluation) -> str:
     error = evaluation.error
     if error is not None and error.log_path is not None:
         return link(error.log_path.rpartition("/")[2], error.log_path)
-    compared = evaluation.parent_relative
-    was_swept = error is None and evaluation.results_from is UNSET
-    if was_swept and compared and scoring.INCOMPLETE_ROWS in compared.reasons:
-        return link(layout.SWEEP_LOG, f"{evaluation.experiment_dir}/{layout.SWEEP_LOG}")
+    if _lacks_rows(evaluation):
+        return link(layout.SWEEP_LOG, _sweep_log(evaluation))
     if evaluation.summary_path is not None and not (error and error.code == "internal_error"):
         return link(layout.SUMMARY, evaluation.summary_path)
     return "–"

@@ -32,6 +32,7 @@ _SECONDS_OF_SEEDS = 20.0
 """More than two seeds are tried only while they take no longer than this together."""
 _LARGEST_COPY = 1 << 30
 _GRACE = 60.0
+_LONGEST_LIST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,11 @@ class Measurement:
     why: str
     problem: str = ""
     spread: float | None = None
+    mean_of: str = ""
+    """The names of the numbers whose mean the score is; "" if the evaluator returns one score."""
 
 
+_MEAN_OF = "the score is the mean of "
 REPEATS = 8
 """Repeats in turns with the parent, where the score differs under one seed."""
 _SAMPLES = 6
@@ -69,11 +73,16 @@ def measure(repo: Path, task: Task) -> Measurement:
             return Measurement(False, "", problem=problem)
         (copy / task.sweep_path).write_text(task.sweep, encoding="utf-8")
         command = run_script(task.sweep_path, "")
-        return _Trial(copy, command, task.program, task.seconds + _GRACE).run()
+        trial = _Trial(copy, command, task.program, task.seconds + _GRACE)
+        found = trial.run()
+        return dataclasses.replace(found, mean_of=trial.read_mean_of())
 
 
 def apply(task: Task, found: Measurement) -> Task:
     """Return the task with the comparison that its measurement asks for."""
+    if found.mean_of:
+        notes = textwrap.wrap(f"Warning: {warn(found)}", 98)
+        task = dataclasses.replace(task, notes=[*task.notes, *notes])
     if found.is_exact:
         lines = [f"Measured by `treewright init`: {found.why}."]
         return dataclasses.replace(task, noise=lines)
@@ -94,6 +103,17 @@ def apply(task: Task, found: Measurement) -> Task:
         seeds=SEEDS,
         heldout_seeds=HELDOUT_SEEDS,
         noise=textwrap.wrap(f"It depends on random numbers ({' '.join(why.split())}).", 98),
+    )
+
+
+def warn(found: Measurement) -> str:
+    """Return a warning about a score that is a mean of several numbers; "" for one number."""
+    if not found.mean_of:
+        return ""
+    return (
+        f"the evaluator returns no combined_score, so the score is the mean of {found.mean_of}, as "
+        "in OpenEvolve. A gain in any of them counts, also where a smaller number would be better. "
+        "If that is not what you want, let `evaluate` return a combined_score."
     )
 
 
@@ -187,6 +207,16 @@ class _Trial:
         why = f"{first:.6g} with {len(scores)} seeds, without a seed{tried}"
         return Measurement(True, why)
 
+    def read_mean_of(self) -> str:
+        """Return which numbers the last sweep took the mean of."""
+        said = end_of(self._log).decode("utf-8", "replace").splitlines()
+        lines = [line for line in said if line.startswith(_MEAN_OF)]
+        return lines[-1].removeprefix(_MEAN_OF)[:_LONGEST_LIST] if lines else ""
+
+    @property
+    def _log(self) -> Path:
+        return self.copy.parent / "sweep.log"
+
     def _perturbed(self, draws: int) -> float | None:
         """Return the score of a perturbed program; None where there is none."""
         path = self.copy / self.program
@@ -209,8 +239,9 @@ class _Trial:
         env |= {"TREEWRIGHT_RESULTS_CSV": str(results), "TREEWRIGHT_SWEEP_CONFIG_LIMIT": "1"}
         if seed is not None:
             env["TREEWRIGHT_SEED"] = seed
-        log = self.copy.parent / "sweep.log"
-        done = process.run(self.command, cwd=self.copy, log_path=log, env=env, timeout=self.timeout)
+        done = process.run(
+            self.command, cwd=self.copy, log_path=self._log, env=env, timeout=self.timeout
+        )
         if done.timed_out:
             raise _Failed(f"it took longer than {self.timeout:g} s")
         try:
@@ -218,6 +249,6 @@ class _Trial:
                 row = next(csv.DictReader(file))
             return float(row["combined_score"])
         except (OSError, StopIteration, ValueError, KeyError):
-            said = end_of(log).decode("utf-8", "replace").strip().splitlines()
+            said = end_of(self._log).decode("utf-8", "replace").strip().splitlines()
             last = said[-1].removeprefix("config 0: ") if said else "the sweep wrote no score"
             raise _Failed(last) from None

@@ -7,11 +7,14 @@ A program with a marked block, an evaluator with `evaluate(program_path) -> dict
 from __future__ import annotations
 
 import ast
+import math
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from treewright.kernel.errors import UsageError
+from treewright.tree.ideas.tunable_literals import Site, Value, find_sites
 from treewright.tree.repository import blocks
 from treewright.tree.starter.survey import SWEEP
 from treewright.tree.starter.task import (
@@ -29,7 +32,10 @@ from treewright.tree.starter.yaml_subset import look_up
 _EVALUATORS = ("evaluator.py", "evaluate.py")
 _DEFAULT_SECONDS = 300.0
 _DEFAULT_THRESHOLDS = [0.5, 0.75, 0.9]
+_DEFAULT_FEATURES = ["complexity", "diversity"]
 _ARTIFACT_CHARS = 1000
+_FACTORS = (0.5, 2.0)
+_OPTIONS = re.compile(r"^[ \t]*#[ \t]*(\w+):[ \t]*(\[.*\])[ \t]*$", re.MULTILINE)
 _IMPORTING_NOTE = [
     "`evaluate` gives `combined_score`, or else numbers whose mean it is.",
     "An evaluator that imports the program runs in one process with it, and can be fooled there",
@@ -61,13 +67,17 @@ def find_task(repo: Path, directory: Path) -> Task:
         "STAGES": stages,
         "ARTIFACT_CHARS": _artifact_chars(settings),
         "SCORE_OF": "combined_score" if names_score else "",
+        "FEATURES": _features(settings),
         "EVERY_CONFIG_IS_A_SEED": False,
     }
+    source = read_text(directory / program) if program.endswith(".py") else ""
+    options = read_options(source)
     return Task(
         layout="OpenEvolve",
         directory=inside,
         program=path,
-        tunable=[path] if path.endswith(".py") else [],
+        tunable=[path] if _sites(source, _FACTORS, options) else [],
+        options=options,
         has_block=True,
         measured_by=evaluator if inside == "." else f"{inside}/{evaluator}",
         sweep=fill_in("openevolve", constants, ["combined_score"], seconds),
@@ -118,6 +128,37 @@ def read_models(settings: Any) -> Models:
     )
 
 
+def read_options(source: str) -> dict[str, list[Value]]:
+    """Return the alternatives that comments in the block list for a value: `# NAME: ["a", "b"]`."""
+    found: dict[str, list[Value]] = {}
+    for name, listed in _OPTIONS.findall(source):
+        try:
+            values = ast.literal_eval(listed)
+        except (ValueError, SyntaxError):
+            continue
+        if len(values) > 1 and all(map(_is_option, values)):
+            found[name] = values
+    return {name: values for name, values in found.items() if _sites(source, (), {name: values})}
+
+
+def _is_option(value: object) -> bool:
+    is_number = isinstance(value, int | float)
+    return math.isfinite(value) if is_number else isinstance(value, str)
+
+
+def _sites(
+    source: str, factors: Sequence[float], options: Mapping[str, Sequence[Value]]
+) -> list[Site]:
+    """Return the places in the block that `mutate` can edit."""
+    data = source.encode()
+    try:
+        sites = find_sites(data, factors, options)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    inside = blocks.spans(data)
+    return [s for s in sites if any(start <= s.start and s.end <= end for start, end in inside)]
+
+
 def _evaluate_text(source: str) -> str:
     """Return the text of `evaluate`, with single quotes written as double ones."""
     body = ast.parse(source).body
@@ -150,6 +191,12 @@ def _stages(settings: Any, functions: set[str]) -> list[tuple[str, float | None]
     # The last stage has nothing behind it that a threshold could save.
     limits = [*map(float, thresholds[: max(0, len(names) - 1)]), None]
     return list(zip(names, limits, strict=False))
+
+
+def _features(settings: Any) -> list[str]:
+    """Return the metrics that describe a program and do not count for its score."""
+    names = look_up(settings, "database", "feature_dimensions")
+    return [str(name) for name in names] if isinstance(names, list) else _DEFAULT_FEATURES
 
 
 def _artifact_chars(settings: Any) -> int:

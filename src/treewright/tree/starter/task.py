@@ -52,7 +52,9 @@ class Task:
     program: str
     """The file or directory that may change, in words for the user."""
     tunable: list[str]
-    """Python files with numbers that may be edited; patterns as for `mutate`."""
+    """Python files with values that `mutate` can edit; patterns as for `mutate`."""
+    options: dict[str, list[str | bool | int | float]] = field(default_factory=dict)
+    """Alternatives for named values, as `mutate` takes them."""
     has_block: bool = False
     """Only marked blocks of the program may change."""
     measured_by: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from treewright.tree.config import FILL_IN
@@ -132,17 +133,18 @@ backend = "openai"
 {_endpoint(task, placeholder=FILL_IN)}"""
     if not task.tunable:
         return [
-            "# Single edits to numbers (`mutate`) need a Python program, so a model proposes ideas "
+            "# Single edits (`mutate`) need numbers in a Python program, so a model proposes ideas "
             "and\n# writes them. Others: docs/ideas.md, docs/agents.md.\n" + models
         ]
+    values = "numbers and options" if task.options else "numbers"
     lines = models.replace(FILL_IN, "...").split("\n")
     commented = "\n".join(f"# {line}".rstrip() for line in lines)
     return [
         f"""\
-# Single edits to the numbers in the program, made offline: a start.
+# Single edits to the {values} in the program, made offline: a start.
 [[ideas]]
 source = "mutate"
-files = {quoted_list(task.tunable)}""",
+files = {quoted_list(task.tunable)}{_options(task)}""",
         """\
 # Who implements them. `patch` applies the diff that an idea carries and needs no model.
 [agents.coder]
@@ -150,6 +152,16 @@ backend = "patch\"""",
         "# For ideas in words, from a model or from people: docs/ideas.md, docs/agents.md.\n"
         + commented,
     ]
+
+
+def _options(task: Task) -> str:
+    if not task.options:
+        return ""
+    lines = [
+        f"{quote(name)} = {json.dumps(values, ensure_ascii=False)}"
+        for name, values in task.options.items()
+    ]
+    return "\n\n# Read from comments in the program.\n[ideas.options]\n" + "\n".join(lines)
 
 
 def _endpoint(task: Task, placeholder: str) -> str:

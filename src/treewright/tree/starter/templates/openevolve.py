@@ -3,6 +3,7 @@ evaluator. Its text takes the place of what `sweep.py` leaves to be filled in.""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -16,12 +17,15 @@ EVALUATOR = ""
 STAGES: list[tuple[str, float | None]] = []
 ARTIFACT_CHARS = 1000
 SCORE_OF = ""
+FEATURES: list[str] = []
 EVERY_CONFIG_IS_A_SEED = False
 
 # -- the task -----------------------------------------------------------------------------
 
 SIGNS_OF_AN_ERROR = ("error", "failure", "traceback", "full_traceback")
 """Artifacts with these names, and a score of 0, say that the evaluation failed."""
+MEAN_OF = "the score is the mean of "
+"""The log says after this which numbers are counted. `treewright init` reads it."""
 GOOD_STATES = ("ok", "success", "succeeded", "complete", "completed", "done", "passed", "valid")
 
 
@@ -45,9 +49,11 @@ def answer(asked: object) -> object:
 
     def call(function: str, program: Path) -> object:
         """The metrics of one function of the evaluator."""
-        result = getattr(evaluator, function)(str(program))
-        if inspect.isawaitable(result):
-            result = asyncio.run(result)  # type: ignore[arg-type]
+        heard = Listener(sys.stderr)
+        with contextlib.redirect_stderr(heard), contextlib.redirect_stdout(heard):  # type: ignore[type-var]
+            result = getattr(evaluator, function)(str(program))
+            if inspect.isawaitable(result):
+                result = asyncio.run(result)  # type: ignore[arg-type]
         returned = getattr(result, "metrics", result)
         # Models read this: the end of the sweep's log is part of their prompts.
         print(f"{function} returned {returned}"[:1000])
@@ -57,6 +63,9 @@ def answer(asked: object) -> object:
         signs = [name for name in artifacts if str(name).startswith(SIGNS_OF_AN_ERROR)]
         if isinstance(returned, dict) and signs and not mean_score(returned):
             returned.setdefault("error", f"{signs[0]}: {artifacts[signs[0]]}"[:1000])
+        if isinstance(returned, dict) and heard.error and not mean_score(returned):
+            # Many evaluators catch every exception, print it and return zeros.
+            returned.setdefault("error", f"a score of 0, after {heard.error}"[:1000])
         return returned
 
     metrics = call("evaluate", paths[1]) if not STAGES else {}
@@ -82,6 +91,27 @@ def answer(asked: object) -> object:
         name: value if isinstance(value, (bool, int, str)) else _number(value)
         for name, value in metrics.items()
     }
+
+
+class Listener:
+    """A stream that passes on what is printed, and keeps the error of the last traceback."""
+
+    def __init__(self, stream):  # type: ignore[no-untyped-def]
+        self.stream = stream
+        self.error = self.line = ""
+        self.is_in_traceback = False
+
+    def write(self, text: str) -> int:
+        *lines, self.line = (self.line + text).split("\n")
+        for line in lines:
+            if line.startswith("Traceback (most recent call last)"):
+                self.is_in_traceback = True
+            elif self.is_in_traceback and line.strip() and not line.startswith(" "):
+                self.is_in_traceback, self.error = False, line
+        return self.stream.write(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.stream, name)
 
 
 def start_random_numbers(seed: int | None) -> None:
@@ -127,11 +157,19 @@ def mix_fixed_seeds(seed: int) -> None:
             return given
         return int.from_bytes(hashlib.sha256(f"{seed}:{given!r}".encode()).digest()[:4], "big")
 
+    def mixed_names(named: dict[str, object]) -> dict[str, object]:
+        names = ("seed", "entropy", "key", "a")
+        return {name: mixed(value) if name in names else value for name, value in named.items()}
+
     def wrapped(function):  # type: ignore[no-untyped-def]
-        return lambda given=None, *rest, **named: function(mixed(given), *rest, **named)
+        return lambda *given, **named: function(
+            *map(mixed, given[:1]), *given[1:], **mixed_names(named)
+        )
 
     def wrapped_method(method):  # type: ignore[no-untyped-def]
-        return lambda self, *given: method(self, *map(mixed, given))
+        return lambda self, *given, **named: method(
+            self, *map(mixed, given[:1]), *given[1:], **mixed_names(named)
+        )
 
     def wrapped_class(plain):  # type: ignore[no-untyped-def]
         class Mixing(type):
@@ -139,11 +177,7 @@ def mix_fixed_seeds(seed: int) -> None:
                 return isinstance(each, plain)
 
             def __call__(cls, *given, **named):  # type: ignore[no-untyped-def]
-                named = {
-                    name: mixed(value) if name in ("seed", "entropy", "key") else value
-                    for name, value in named.items()
-                }
-                return plain(*map(mixed, given[:1]), *given[1:], **named)
+                return plain(*map(mixed, given[:1]), *given[1:], **mixed_names(named))
 
         return Mixing(plain.__name__, (plain,), {"__module__": plain.__module__})
 
@@ -183,7 +217,8 @@ def _number(value: object) -> object:
 
 
 def judge(asked: object, answered: object) -> dict[str, float]:
-    """The score is `combined_score`; without one, the mean of all numbers, as in OpenEvolve."""
+    """The score is `combined_score`; without one, as in OpenEvolve, the mean of all numbers that
+    are no FEATURES."""
     if not isinstance(answered, dict):
         raise TypeError("evaluate did not return a dictionary of metrics")
     if answered.get("error"):
@@ -197,11 +232,14 @@ def judge(asked: object, answered: object) -> dict[str, float]:
         )
     if "combined_score" in answered:
         return {"combined_score": answered["combined_score"]}
-    numbers = [
-        value
-        for value in answered.values()
+    numbers = {
+        name: value
+        for name, value in answered.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
-    ]
+    }
     if not numbers or None in answered.values():
         raise ValueError("evaluate returned a metric that is not a finite number, or none at all")
-    return {"combined_score": sum(numbers) / len(numbers)}
+    counted = {name: value for name, value in numbers.items() if name not in FEATURES} or numbers
+    if len(counted) > 1:
+        print(f"{MEAN_OF}{', '.join(counted)}", file=sys.stderr)
+    return {"combined_score": sum(counted.values()) / len(counted)}

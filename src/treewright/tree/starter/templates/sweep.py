@@ -26,6 +26,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -64,6 +65,10 @@ def judge(asked: object, answered: object) -> dict[str, float]:
 
 
 # -- the rest need not be touched ---------------------------------------------------------
+
+LONGEST_REASON = 1000
+NO_ANSWER = 70
+"""The exit code of a config's process that sends a reason in place of an answer."""
 
 
 def main() -> None:
@@ -154,6 +159,8 @@ def ask(asked: object, seed: int) -> object:
             os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         end_all()
+    if code == NO_ANSWER:
+        raise RuntimeError(" ".join(data.decode(errors="replace").split())[:LONGEST_REASON])
     if code != 0:
         raise RuntimeError(f"its process ended with code {code}")
     return json.loads(data)
@@ -212,9 +219,20 @@ def serve(pipe: int, code: Path) -> None:
     extra = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     own = [str(CODE), str(Path.cwd()), str(HERE)]
     sys.path += [*filter(None, extra), site.getusersitepackages(), *own]
-    data = json.dumps(answer(asked)).encode()
+    status = 0
+    try:
+        data = json.dumps(answer(asked)).encode()
+    except (Exception, SystemExit) as problem:
+        # Not an answer: the exit code says so, whatever is sent.
+        status, said = NO_ANSWER, f"{type(problem).__name__}: {problem}"
+        if isinstance(problem, SystemExit) and isinstance(problem.code, str):
+            said = problem.code
+        else:
+            traceback.print_exc()
+        data = said.encode(errors="replace")
     with os.fdopen(pipe, "wb") as file:
         file.write(len(data).to_bytes(8, "big") + data)
+    sys.exit(status)
 
 
 if __name__ == "__main__":
