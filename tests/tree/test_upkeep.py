@@ -173,7 +173,7 @@ from treewright.kernel.procs import process, proctree
 from treewright.kernel.procs.watchdog import watchdog
 def tell(line):
     raise OSError(errno.EAGAIN, "no more processes")
-watchdog._tell = tell
+watchdog._send = tell
 place = pathlib.Path(tempfile.mkdtemp())
 try:
     process.run("sleep 600", cwd=place, log_path=place / "log", owner=f"unguarded-{os.getpid()}")
