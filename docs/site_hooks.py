@@ -1,5 +1,6 @@
-"""What mkdocs is told beyond mkdocs.yml: the navigation is docs/index.md, pages of the repository's
-root are part of the site, and links and anchors mean what they mean where the sources are read.
+"""Hooks of mkdocs: make the navigation from docs/index.md, and add pages of the repository's root.
+
+Links and anchors lead to the same pages on the site as in the repository.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
-# What pages link to outside docs/, and is shown beside it.
+# Files outside docs/ that pages link to. The site has them below REPOSITORY.
 FROM_THE_ROOT = (
     "README.md",
     "ARCHITECTURE.md",
@@ -26,13 +27,13 @@ FROM_THE_ROOT = (
     "examples/programs.py",
     *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("schema/*.json"))),
 )
-BESIDE = "repository"
+REPOSITORY = "repository"
 
 _LINK = re.compile(r"(?P<before>\]\()(?P<target>[^)\s#]+)(?P<after>(?:#[^)\s]*)?\))")
 
 
 def anchor(heading: str, separator: str) -> str:
-    """The fragment of a heading, as the usual hosts of Markdown make it."""
+    """Return the fragment of a heading, as the usual hosts of Markdown make it."""
     return re.sub(r"\s", separator, re.sub(r"[^\w\s-]", "", heading.lower()))
 
 
@@ -43,7 +44,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def navigation(index: str) -> list[dict[str, Any]]:
-    """The sections of the index with the pages that each links to."""
+    """Return the sections of the index with the pages that each links to."""
     first, *parts = re.split(r"^## ", index, flags=re.M)
     sections: list[dict[str, Any]] = [{"Home": "index.md"}, *linked_pages(first)]
     for part in parts:
@@ -65,7 +66,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Links are written for the repository; on the site its root is a directory of the pages."""
+    """Rewrite links of the repository for the site, where its root is a directory of the pages."""
     here = page.file.src_uri
     source = repository_path(here)
 
@@ -81,10 +82,12 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def site_path(path: str) -> str:
-    """Where a file of the repository is among the pages."""
+    """Return the path on the site of a file of the repository."""
     path = posixpath.normpath(path)
-    return path.removeprefix("docs/") if path.startswith("docs/") else f"{BESIDE}/{path}"
+    return path.removeprefix("docs/") if path.startswith("docs/") else f"{REPOSITORY}/{path}"
 
 
 def repository_path(path: str) -> str:
-    return path.removeprefix(f"{BESIDE}/") if path.startswith(f"{BESIDE}/") else f"docs/{path}"
+    return (
+        path.removeprefix(f"{REPOSITORY}/") if path.startswith(f"{REPOSITORY}/") else f"docs/{path}"
+    )
