@@ -112,7 +112,7 @@ def bank(
                 lean=lean,
             )
         )
-        path = bank_run.write_results(run.results, ledger, results)
+        path = bank_run.publish_results(run.results, ledger, results)
     if as_json:
         print_json(run.results)
     else:

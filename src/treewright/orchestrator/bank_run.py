@@ -181,7 +181,7 @@ def _build_results(
     )
 
 
-def write_results(results: BankResults, ledger: Ledger, directory: Path) -> Path:
+def publish_results(results: BankResults, ledger: Ledger, directory: Path) -> Path:
     """Write `bank-<timestamp>.json` and its picture; return the path of the document.
 
     A second document with the same timestamp gets a number.
