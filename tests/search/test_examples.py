@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import doctest
 import importlib
+from pathlib import Path
 
 import pytest
 
 MODULES = [
     "treewright.kernel.exports",
     "treewright.kernel.executors.threads",
+    "treewright.runs.compared_runs",
+    "treewright.runs.run_loader",
     "treewright.search.policies.base",
     "treewright.search.study",
     "treewright.search.validation",
@@ -17,7 +20,10 @@ MODULES = [
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_of_a_module_run(name: str) -> None:
+def test_the_examples_of_a_module_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0
     assert result.failed == 0

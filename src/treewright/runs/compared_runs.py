@@ -47,6 +47,17 @@ def compare(*runs: str | os.PathLike[str] | Run) -> Comparison:
     Returns:
         A comparison to print or to show in a notebook, with the fields of `treewright compare
         --json`.
+
+    Raises:
+        UsageError: There are fewer than two runs, or runs of different kinds.
+
+    Example:
+        >>> import treewright
+        >>> for name, seed in (("a.search", 1), ("b.search", 2)):
+        ...     with treewright.open_search(name, policy="random", seed=seed, budget=5) as search:
+        ...         _ = search.run(lambda task: {"x": task.seed % 7, "y": task.seed % 9})
+        >>> [run.name for run in compare("a.search", "b.search").runs]
+        ['a.search', 'b.search']
     """
     loaded = [load_run(r) if isinstance(r, str | os.PathLike) else r for r in runs]
     return compare_runs(loaded)

@@ -22,6 +22,25 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     """Read the run in a directory, or the run with this id in the current project.
 
     The run may be in progress or interrupted. Call the function again for later records.
+
+    Args:
+        path: The directory of a tree run, a proof run or a search, or the id of a run below the
+            current directory.
+
+    Returns:
+        A `TreeRun`, a `ProofRun` or a `SearchRun`, as it is on disk now.
+
+    Raises:
+        UsageError: There is no such run.
+        StorageError: The run cannot be read.
+
+    Example:
+        >>> import treewright
+        >>> with treewright.open_search("a.search", policy="best-first", budget=5) as search:
+        ...     _ = search.run(lambda task: task.number)
+        >>> run = load_run("a.search")
+        >>> run.is_finished, run.nodes.height
+        (True, 6)
     """
     directory = find(Path(path), Path.cwd())
     if _is_proof(directory):
