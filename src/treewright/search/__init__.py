@@ -5,6 +5,11 @@ Settings and a policy enter; tasks leave, and their scores come back. Knows neit
 choice knows, `study.py` makes the search durable and `evaluation_loop.py` gives it workers.
 `andor/` has the same for goals, of which all must be solved.
 
+One number names four things. A policy makes *choice* 5, the decision to grow a child under a node.
+*Task* 5 is what a program evaluates for it. *Branch* 5 keeps the statistics of the choice and its
+subtree. *Node* 5 is the scored result, if there is one. The root is number 0. A journal *line* is
+the record of one such step.
+
 Imports the kernel only. Read first: `study.py`, `sequencer.py`, `policies/best_first.py`.
 
 A policy of another package imports its base classes from here, or from `treewright`:
@@ -18,15 +23,16 @@ from treewright.kernel.exports import lazy_exports
 
 if TYPE_CHECKING:
     from treewright.search.andor.policies.base import Policy as GoalPolicy
+    from treewright.search.branch import Branch, Status
     from treewright.search.policies.base import Choice, Policy
-    from treewright.search.tree import Branch, Status, Tree
+    from treewright.search.tree import Tree
 
 _PUBLIC = {
-    "Branch": ("treewright.search.tree", "Branch"),
+    "Branch": ("treewright.search.branch", "Branch"),
     "Choice": ("treewright.search.policies.base", "Choice"),
     "GoalPolicy": ("treewright.search.andor.policies.base", "Policy"),
     "Policy": ("treewright.search.policies.base", "Policy"),
-    "Status": ("treewright.search.tree", "Status"),
+    "Status": ("treewright.search.branch", "Status"),
     "Tree": ("treewright.search.tree", "Tree"),
 }
 

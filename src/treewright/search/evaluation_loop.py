@@ -34,7 +34,7 @@ class EvaluationLoop:
 
     Args:
         search: The search.
-        ask_within: Waits for a task as long as the function that it is given returns seconds.
+        ask_within: Waits for a task. Its argument returns the seconds that are left to wait.
         failures: The exceptions of an evaluation that are failures of its task.
         callbacks: Functions that are called after every outcome.
         timeout: Seconds after which no task is begun; None for no limit.
@@ -81,20 +81,21 @@ class EvaluationLoop:
                                 break
                             under_way[task.number] = task
                             executor.submit(task)
-                    if under_way:
-                        done = executor.next_done()
-                        if done is not None:
-                            with interrupts.deferred():
-                                del under_way[done.request.number]
-                                finished = self._settle(done)
-                            if finished is not None:
-                                self._call_back(finished)
-                    # The next choice needs outcomes of tasks that other threads asked for.
-                    elif (task := self._ask_within(self._seconds_left)) is None:
-                        break
-                    else:
+                    if not under_way:
+                        # The next choice needs outcomes of tasks that other threads asked for.
+                        task = self._ask_within(self._seconds_left)
+                        if task is None:
+                            break
                         under_way[task.number] = task
                         executor.submit(task)
+                        continue
+                    done = executor.next_done()
+                    if done is not None:
+                        with interrupts.deferred():
+                            del under_way[done.request.number]
+                            finished = self._settle(done)
+                        if finished is not None:
+                            self._call_back(finished)
             finally:
                 for task in under_way.values():
                     # A UsageError here, such as for a closed search, would hide the first error.

@@ -11,9 +11,11 @@ from typing import Any, Self
 
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.search import policies, records, scores
+from treewright.search.branch import Branch
+from treewright.search.node import Node
 from treewright.search.policies import Choice
 from treewright.search.sequencer import Outcome, Sequencer
-from treewright.search.tree import Branch, Node, Tree
+from treewright.search.tree import Tree
 
 _COLUMNS = (
     "number", "parent", "depth", "action", "state", "score", "attempts", "reason", "data",
@@ -166,7 +168,7 @@ class History:
                 self.attempts[line.number] = line.attempt
             case records.BudgetSet():
                 self.budget = line.evaluations
-            case _:
+            case _:  # a returned task is handed out again; settings and owners change no state
                 pass
 
     def _apply_score(self, line: records.Told) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from treewright.search.tree import Branch, Status, Tree
+from treewright.search.branch import Branch, Status
+from treewright.search.tree import Tree
 
 
 def check(tree: Tree) -> None:

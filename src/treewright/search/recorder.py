@@ -11,10 +11,10 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.search import records
+from treewright.search.branch import Branch
 from treewright.search.history import History
 from treewright.search.sequencer import task_seed
 from treewright.search.tasks import Task, TaskQueue
-from treewright.search.tree import Branch
 
 if TYPE_CHECKING:
     from treewright.search.storage import Storage

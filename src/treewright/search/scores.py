@@ -12,7 +12,8 @@ from typing import Literal
 from treewright.kernel.errors import UsageError
 from treewright.kernel.stats.rounding import beyond_resolution, beyond_rounding, sizes_of_changes
 from treewright.kernel.stats.student import student_quantile
-from treewright.search.tree import LARGEST_VALUE, Node
+from treewright.search.node import Node
+from treewright.search.tree import LARGEST_VALUE
 
 Direction = Literal["maximize", "minimize"]
 Gate = Literal["none", "parent"]

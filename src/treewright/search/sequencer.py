@@ -1,8 +1,9 @@
 """The sequencer: decides which outcomes each choice knows, so that timing does not change the tree.
 
 In `fixed` order the k-th choice knows the outcomes of the choices up to k - lookahead, applied in
-their order, and no others. So at most `lookahead` choices are under way, and the duration of an
-evaluation changes nothing. If the policy waits for more, outcomes are added one by one, in order.
+their order. So at most `lookahead` choices are under way, and the duration of an evaluation changes
+nothing. Only if the policy waits are later outcomes added, one by one in their order, until it
+makes a choice.
 
 In `live` order a choice knows every outcome so far. That search learns sooner and cannot be
 repeated. The outcomes that each choice knew are recorded, so it can be resumed and validated.
@@ -15,8 +16,10 @@ from __future__ import annotations
 from random import Random
 from typing import Literal, NamedTuple
 
+from treewright.search.branch import Branch
+from treewright.search.node import Node
 from treewright.search.policies.base import Choice, Policy
-from treewright.search.tree import Branch, Node, Tree
+from treewright.search.tree import Tree
 
 Order = Literal["fixed", "live"]
 _MASK = (1 << 64) - 1
@@ -48,8 +51,11 @@ class Sequencer:
         self._is_fixed = order == "fixed"
         self._lookahead = lookahead
         self._horizon = 0
+        """In fixed order: the tree gets the outcomes up to this choice."""
         self._told: dict[int, Outcome] = {}
+        """In fixed order: outcomes that no choice may know yet."""
         self._waited_at: tuple[int, int, tuple[int, ...]] | None = None
+        """The state at which the policy waited; it is not asked again before the state changes."""
 
     @property
     def made(self) -> int:
@@ -58,7 +64,7 @@ class Sequencer:
 
     @property
     def under_way(self) -> int:
-        """The number of choices without an outcome."""
+        """The number of choices without an outcome. The tree counts told ones as pending."""
         return self.tree.pending - len(self._told)
 
     @property
@@ -73,6 +79,8 @@ class Sequencer:
 
     def propose(self) -> Choice | None:
         """Return the next choice without making it; None if the policy waits.
+
+        The outcomes that the choice may know are added to the tree.
 
         If there is nothing to try under the chosen node, the caller calls `exhaust` and asks again.
         Until the tree changes, the choice stays the same.
@@ -134,7 +142,8 @@ class Sequencer:
         """Make a choice of a policy, which may be a plug-in, or of a file; check it first."""
         parent, action = choice
         actions = self.tree.actions
-        if action not in actions if actions else action is not None:
+        is_allowed = action in actions if actions else action is None
+        if not is_allowed:
             there = ", ".join(actions) or "no actions"
             raise ValueError(f"policy {self.policy.name} chose action {action!r} of {there}")
         try:

@@ -19,12 +19,12 @@ from treewright.kernel.executors.backends import ExecutorOptions
 from treewright.kernel.procs import interrupts
 from treewright.kernel.storage.lease import DEFAULT_STALE_SECONDS
 from treewright.search import arguments, records, scores
+from treewright.search.node import Node
 from treewright.search.policies import Policy
 from treewright.search.recorder import Recorder
 from treewright.search.scores import Comparison, Direction, Gate, Score
 from treewright.search.sequencer import Order
 from treewright.search.tasks import Task
-from treewright.search.tree import Node
 
 if TYPE_CHECKING:
     from treewright.search.evaluation_loop import Callback, Evaluate, EvaluationLoop
@@ -145,6 +145,7 @@ class Search:
         self._recorder = recorder
         self._loops: list[EvaluationLoop] = []
         self._changed = threading.Condition(threading.RLock())
+        """The lock of the search; notified after every change."""
 
     # -- ask, tell, fail, release ---------------------------------------------------------
 
@@ -453,7 +454,7 @@ class Search:
         task: Task | None = None
         try:
             with interrupts.deferred():
-                self._recorder.begin(1)
+                self._recorder.begin(1)  # does nothing once the search has begun
                 task = self._recorder.next_task()
         except BaseException:
             if task is not None:  # an interrupt came before the caller got the task

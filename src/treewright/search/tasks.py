@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from treewright.kernel.errors import UsageError
+from treewright.search.node import Node
 from treewright.search.scores import Score
-from treewright.search.tree import Node
 
 T = TypeVar("T")
 

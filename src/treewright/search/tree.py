@@ -19,11 +19,11 @@ from treewright.search.branch import Branch, Status
 from treewright.search.node import Node
 
 LARGEST_VALUE = 1e140
-"""Values beyond this are counted as this, so that no sum of squares leaves the floats."""
+"""Larger values count as this value, so that no sum of squares overflows."""
 
 
 class Tree:
-    """Grows by `reserve` and `settle`; never shrinks, never forgets.
+    """A search tree. `reserve` adds a choice and `settle` its outcome; nothing is ever removed.
 
     Args:
         root: The node the search starts from; an unscored node without data by default.
@@ -55,7 +55,9 @@ class Tree:
         self.best: Branch | None = None
         self._growing: list[Branch] = []
         self._position: dict[int, int] = {}
+        """The index in `_growing`, by number."""
         self._heap: list[tuple[float, int]] = []
+        """Negative value and number of each growing node, and of some that grow no more."""
         self.suspended: tuple[int, ...] = ()
         """Nodes that `without` has suspended."""
         self._suspended_entries: list[tuple[float, int]] = []
@@ -64,10 +66,10 @@ class Tree:
         self.root.node = node
         self.root.status = Status.OPEN
         if node.score is not None:
-            self.root.reserved = 1
+            self.root.reserved = 1  # `_count` takes a reservation away
             self._count(self.root, _bounded(node.value), 0)
         self._start_growing(self.root)
-        self._grow(self.root, 1)
+        self._add_growing(self.root, 1)
 
     def __len__(self) -> int:
         return len(self.branches)
@@ -270,7 +272,7 @@ class Tree:
         if last is not branch:
             self._growing[position] = last
             self._position[last.number] = position
-        self._grow(branch, -1)
+        self._add_growing(branch, -1)
 
     def _put_back(self, branch: Branch, position: int) -> None:
         """Undo `_stop_growing`, which moved the last element of `growing` to this position."""
@@ -280,9 +282,10 @@ class Tree:
             growing[position], growing[-1] = branch, growing[position]
             self._position[growing[-1].number] = len(growing) - 1
         self._position[branch.number] = position
-        self._grow(branch, 1)
+        self._add_growing(branch, 1)
 
-    def _grow(self, branch: Branch, change: int) -> None:
+    def _add_growing(self, branch: Branch, change: int) -> None:
+        """Change the number of growing nodes along the path of a branch."""
         for each in self._counted_along(branch):
             each.growing += change
 

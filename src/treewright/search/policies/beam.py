@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from random import Random
 from typing import ClassVar
 
+from treewright.search.branch import Branch, Status
 from treewright.search.policies.base import AtLeastOne, Choice, Policy, any_action
-from treewright.search.tree import Branch, Status, Tree
+from treewright.search.tree import Tree
 
 
 class Beam(Policy, frozen=True, tag="beam"):

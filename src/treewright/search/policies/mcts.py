@@ -15,6 +15,7 @@ import math
 from random import Random
 from typing import ClassVar, Literal
 
+from treewright.search.branch import Branch
 from treewright.search.policies.base import (
     Choice,
     NotNegative,
@@ -23,7 +24,7 @@ from treewright.search.policies.base import (
     Power,
     any_action,
 )
-from treewright.search.tree import Branch, Tree
+from treewright.search.tree import Tree
 
 
 class Mcts(Policy, frozen=True, tag="mcts"):

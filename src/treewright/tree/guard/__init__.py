@@ -6,7 +6,7 @@ package keeps such code apart, finds its changes, and undoes them.
 
 Enters: a worktree with a candidate's commit, and the run's record of the root commit.
 Leaves: results of known origin, or a `Distrusted` with the reason code for the record.
-May import: `tree.repository`, `tree.records`, `llm`, `kernel`.
-Read first: `isolation.py` (the reach of a command), `protected_files.py` (files that must stay),
+May import: `tree.repository`, `tree.records`, `tree.config`, `llm`, `kernel`.
+Read first: `commands.py` (the order of events in a sweep), `isolation.py` (the reach of a command),
 `baselines.py` (the numbers that decide).
 """

@@ -2,8 +2,12 @@
 
 Code under test runs as the same user as the search, so it can write where the search can. A
 comparison therefore uses only bytes with the recorded SHA-256. The owner of a run keeps the
-baselines of its frontier in memory, compares the files after a candidate's code has run, and
-restores changed ones. A copy in the repository's object store serves an owner after a crash.
+baselines of its frontier in memory, compares the files after a candidate's tests or sweep have
+passed, and restores changed ones. A copy in the repository's object store serves an owner after a
+crash.
+
+A *baseline* is the results of a node, on the configs of the search or on the held-out configs. The
+*deciding files* are the baselines, and the results of evaluations that are not decided yet.
 """
 
 from __future__ import annotations
@@ -81,18 +85,18 @@ class DecidingFiles:
 
         Baselines without a copy in the object store get one.
         """
-        held = {each.path: self.read(each) for each in _distinct(needed_files(manifest))}
+        needed = {each.path: self.read(each) for each in _distinct(needed_files(manifest))}
         results = {each.path: self.read(each) for each in _distinct(undecided_results(manifest))}
         with self._lock:
-            self._in_memory = results | held
-        self._copy_all(held.values())
+            self._in_memory = results | needed
+        self._copy_missing(needed.values())
 
     def load_nodes(self, nodes: Iterable[Node]) -> None:
         """Load the baselines of more nodes into memory, and copy them to the object store."""
         found = [self._in_memory.get(a.path) or self.read(a) for a in baselines(nodes)]
         for kept in found:
             self.keep_in_memory(kept)
-        self._copy_all(found)
+        self._copy_missing(found)
 
     def drop(self, artifacts: Iterable[Artifact]) -> None:
         with self._lock:
@@ -109,13 +113,13 @@ class DecidingFiles:
         Raises:
             StorageError: The file was changed, and no copy of it exists.
         """
-        found = self._on_disk(artifact)
+        found = self._read_unchanged(artifact)
         if found is not None:
             return KeptFile(artifact, found)
         kept = self._in_memory.get(artifact.path)
         data = kept.data if kept is not None and kept.artifact == artifact else None
         if data is None and not self.dry_run:
-            data = self._from_copy(artifact)
+            data = self._read_copy(artifact)
         if data is None:
             raise StorageError(
                 f"{self.run_dir / artifact.path} is not the file that was recorded, and there is "
@@ -128,7 +132,7 @@ class DecidingFiles:
     def get(self, artifact: Artifact) -> KeptFile:
         """Return the recorded file, from memory if it is there.
 
-        The file on disk is compared after each evaluation, by `restore_changed`.
+        `restore_changed` compares the file on disk after tests or a sweep have passed.
         """
         kept = self._in_memory.get(artifact.path)
         return kept if kept is not None and kept.artifact == artifact else self.read(artifact)
@@ -136,40 +140,44 @@ class DecidingFiles:
     def restore_changed(self) -> list[str]:
         """Restore the files in memory that were changed or removed on disk; return their paths."""
         with self._lock:
-            changed = [k for k in self._in_memory.values() if self._on_disk(k.artifact) is None]
+            changed = [
+                k for k in self._in_memory.values() if self._read_unchanged(k.artifact) is None
+            ]
             for kept in changed:
                 artifacts.write(self.run_dir / kept.artifact.path, kept.data)
         return [kept.artifact.path for kept in changed]
 
-    def _on_disk(self, artifact: Artifact) -> bytes | None:
+    def _read_unchanged(self, artifact: Artifact) -> bytes | None:
+        """Return the bytes of the file on disk; None if they are not the recorded ones."""
         try:
             data = untrusted.read(self.run_dir / artifact.path, artifact.bytes, self.run_dir)
         except OSError:
             return None
         return data if hashlib.sha256(data).hexdigest() == artifact.sha256 else None
 
-    def _copy_all(self, files: Iterable[KeptFile]) -> None:
+    def _copy_missing(self, files: Iterable[KeptFile]) -> None:
+        """Copy files to the object store that have no copy there."""
         if self.dry_run:
             return
         if self._copied is None:
-            self._copied = self._copies()
+            prefix = f"refs/treewright/{self.run_id}/artifacts/"
+            found = refs.refs_below(self.repo, prefix)
+            self._copied = {ref.removeprefix(prefix) for ref in found}
         missing = {n: k for k in files if (n := _name(k.artifact)) not in self._copied}
         lines = [
-            f"update {_ref(self.run_id, k.artifact)} {self._copy(k)}" for k in missing.values()
+            f"update {_ref(self.run_id, k.artifact)} {self._write_object(k)}"
+            for k in missing.values()
         ]
         if lines:
             git(self.repo, "update-ref", "--stdin", stdin="\n".join([*lines, ""]))
             self._copied |= missing.keys()
 
-    def _copies(self) -> set[str]:
-        prefix = f"refs/treewright/{self.run_id}/artifacts/"
-        return {ref.removeprefix(prefix) for ref in refs.refs_below(self.repo, prefix)}
-
-    def _copy(self, kept: KeptFile) -> str:
+    def _write_object(self, kept: KeptFile) -> str:
         """Write the bytes to the object store and return their object name."""
         return self._git("hash-object", "-w", "--stdin", data=kept.data).decode("ascii").strip()
 
-    def _from_copy(self, artifact: Artifact) -> bytes | None:
+    def _read_copy(self, artifact: Artifact) -> bytes | None:
+        """Return the bytes of the copy in the object store; None without a sound copy."""
         ref = _ref(self.run_id, artifact)
         if try_git(self.repo, "rev-parse", "-q", "--verify", ref).returncode != 0:
             return None

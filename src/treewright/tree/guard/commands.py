@@ -76,7 +76,7 @@ class CommandContext:
         variables: More environment variables.
         isolation: The isolation of the commands, if the configuration asks for one.
         root: The root commit and its protected paths; needed for a sweep from a root checkout.
-        deciding: The baselines of the run, which commands must not change.
+        deciding: The deciding files of the run, which commands must not change.
     """
 
     worktree: Path
@@ -182,7 +182,10 @@ def run_sweep(
 
 
 def _require_unchanged(context: CommandContext, when: str) -> None:
-    """Raise a Distrusted if a command changed protected files or baselines; restore the latter."""
+    """Raise a Distrusted if a command changed protected files or deciding files.
+
+    Changed deciding files are restored, unless a protected file changed as well.
+    """
     root = context.root
     if root is not None and root.protected:
         changed = protected_files.find_changed(

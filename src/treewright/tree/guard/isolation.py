@@ -92,12 +92,14 @@ class Isolation:
             directory: Where the command runs instead of the worktree; it can only read there.
         """
         place = () if worktree is None else (worktree.resolve(),)
+        # The private repository, then the one whose objects it borrows; the latter stays read-only.
         private = [path.resolve() for path in repositories(worktree)] if worktree else []
         seen = (*_NO_SOCKETS, _NAME_SERVERS.resolve()) if given.network else _NO_SOCKETS
         home = Path.home().resolve()
         credentials = _CREDENTIALS if agent else (*_CREDENTIALS, *_AGENTS_LOGINS)
         hidden = (*self.hidden, *self.heldout) if agent else self.hidden
         own = () if directory is None else (directory.resolve(),)
+        # A later mount covers an earlier one: a hidden directory can have a visible one inside.
         mounts = [
             Mount("hide", _SOCKETS),
             *(Mount("read", path) for path in (*seen, _PYTHON, self.repo, *private[1:])),

@@ -35,8 +35,9 @@ def find_changed(repo: Path, worktree: Path, commit: str, protected: Sequence[st
     root = worktree.resolve()
     changed = set(_find_different(root, expected.files, expected.are_modes_kept))
     for path, submodule_commit in expected.submodules.items():
-        is_same = functools.partial(_is_submodule_unchanged, repo, worktree)
-        if not is_same(worktree / path, submodule_commit, expected.are_modes_kept):
+        if not _is_submodule_unchanged(
+            repo, worktree, worktree / path, submodule_commit, expected.are_modes_kept
+        ):
             changed.add(path)
     return sorted(changed)
 
@@ -151,9 +152,9 @@ def _is_submodule_unchanged(
             return False
         if not os.listdir(place):  # noqa: PTH208
             return True
-        stores = _object_stores(repo, worktree, place)
-        lent = [path for path in stores if (path / "pack").is_dir()]
-        env = {**NO_FETCHING, "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(map(str, lent))}
+        found_stores = _object_stores(repo, worktree, place)
+        stores = [str(path) for path in found_stores if (path / "pack").is_dir()]
+        env = {**NO_FETCHING, "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(stores)}
         found = _verified_listing(repo, commit, env)
     except (OSError, GitError, ValueError, RecursionError):
         return False

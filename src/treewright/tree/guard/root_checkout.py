@@ -1,7 +1,7 @@
-"""The checkout of the root commit that a sweep runs from: whether it still holds that commit.
+"""The check that a root checkout, which a sweep runs from, still holds the root commit.
 
 The checkout is compared when the sweep has ended. Files that the sweep adds there are ignored,
-unless an interpreter would load them as code: the next config may have been measured by them.
+unless an interpreter would load them as code: such code can have measured the later configs.
 """
 
 from __future__ import annotations

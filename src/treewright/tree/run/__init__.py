@@ -3,9 +3,14 @@
 In: a `RunRequest` (`open.py`) and the records of the run. Out: events in the journal, nodes as
 branches and worktrees, a report.
 
-Imports: `evaluating`, `ideas`, `agents`, `deciding`, `guard`, `repository` and `records` of `tree`,
-`search` for policies, and `kernel`. Imported by `validation`, `cheats`, `inspection` and the
-command line.
+Imports: `evaluating`, `ideas`, `agents`, `deciding`, `report`, `guard`, `repository`, `records` and
+`config` of `tree`, `search` for policies, `llm` for usage, and `kernel`. Imported by `validation`,
+`cheats`, `checkup`, `inspection` and the command line.
+
+Words: a *stage* is the work that a search gives to the loop at once. A *measurement* is the
+held-out sweep of an evaluated candidate. An evaluation is *recorded* when its outcome is in the
+journal, and *decided* (or *settled*) when its fate is there as well. A *peer* is an evaluation with
+which a failure is compared.
 
 Read first: `coordinator.py` and `loop.py`, the loop from top to bottom; `outcomes.py`, the decision
 about every result; `beam_search.py` and `policy_search.py`, the two kinds of search.

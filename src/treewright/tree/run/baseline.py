@@ -1,4 +1,8 @@
-"""The results of the root, against which a whole run is measured: found, made, or stale."""
+"""The baseline of a run: the results of the root commit, which every candidate is compared with.
+
+A new run reads them from `baseline_csv`, or sweeps the root with --make-baseline. Before the run is
+recorded, the sweep and the tests are tried on the root, and its noise is checked.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +34,23 @@ from treewright.tree.run.root_sweep import RootSweep
 
 _KEPT_AS = f"{layout.ROOT_BASELINE}.csv"
 _CONFIGS_OF_A_DRY_RUN = 12
-_SAME = 0.01
-"""By this part of itself a number of the same code may differ without a word."""
+_TOLERANCE = 0.01
+"""The relative difference between two sweeps of the same code that needs no message."""
 
 _log = logging.getLogger("treewright")
 
 
 @dataclass(frozen=True, slots=True)
 class RootBaseline:
-    """Where a new run gets its baseline from. `make` is --make-baseline, `preflight` whether
-    the sweep is tried on the root where it need not be swept."""
+    """The source of a new run's baseline.
+
+    Attributes:
+        limit: The number of configs that candidates are swept on; None for those of the baseline.
+        heldout: The number of held-out configs after the limit.
+        make: --make-baseline: sweep the root if the file is missing, unusable or stale.
+        protected: The paths that a perturbation of the root must not change.
+        preflight: Whether to try the sweep and the tests of the root, and to check its noise.
+    """
 
     repo: Path
     run_dir: Path
@@ -56,13 +67,19 @@ class RootBaseline:
     def obtain(
         self, commit: Root, owner: str, cancel: threading.Event | None
     ) -> tuple[Artifact, str | None, NoiseCheck | Unset]:
-        """Return the baseline, kept as an artifact, why it may not be this commit's, if so, and
-        how the noise of the root was checked."""
+        """Return the baseline as an artifact, the reason to doubt it, and the check of the noise.
+
+        The reason says why the baseline may belong to another commit; None if there is no doubt.
+
+        Raises:
+            UsageError: There is no baseline, or it cannot be used.
+            TreewrightError: The root cannot be swept or fails its tests.
+        """
         root_commit = commit.commit
         source = self.repo / self.config.baseline_csv
-        stale = stale_because(self.repo, commit, self.config, self.config_path)
+        stale = explain_staleness(self.repo, commit, self.config, self.config_path)
         if self.dry_run and not source.is_file():
-            return self._invented(), None, UNSET
+            return self._simulate(), None, UNSET
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
         root = RootSweep(self.config, trees, root_commit, owner, cancel)
         swept = self.make and (stale is not None or not self._is_usable(source))
@@ -108,11 +125,11 @@ class RootBaseline:
             Preflight(self.config, trees, owner, cancel).check_tests(root_commit)
 
     def _is_usable(self, source: Path) -> bool:
-        """Whether its rows are: what else is wrong with a baseline, another sweep does not mend."""
+        """Return whether the file has sound rows. A new sweep repairs no other problem."""
         if not source.is_file():
             return False
         try:
-            sound_rows(self._read(source), self.config, self.limit, source)
+            read_sound_rows(self._read(source), self.config, self.limit, source)
         except UnusableRows:
             return False
         return True
@@ -125,8 +142,14 @@ class RootBaseline:
         cancel: threading.Event | None,
         stale: str | None,
     ) -> None:
-        """A sweep that does not work would fail every candidate; better to say it before. So
-        would a baseline that is another commit's judge every one wrongly."""
+        """Run the tests of the root, sweep one config, and compare it with the baseline.
+
+        A sweep that does not work would fail every candidate, and a baseline of another commit
+        would judge every candidate wrongly.
+
+        Raises:
+            UsageError: The baseline may be stale, and the sweep gives another number.
+        """
         recorded = objectives.read(baseline, self.config.metrics)
         first = min(recorded.sound_ids)
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
@@ -134,7 +157,7 @@ class RootBaseline:
         found = preflight.check(root_commit, first, with_tests=True)
         metric = self.config.primary
         before, now = recorded.values[metric.name][first], found.values[metric.name][first]
-        if metric.repeats is None and abs(now - before) > _SAME * abs(before):
+        if metric.repeats is None and abs(now - before) > _TOLERANCE * abs(before):
             if stale is not None:
                 raise UsageError(
                     f"{stale}; it is not the root's: {metric.name} of config {first} is "
@@ -149,20 +172,20 @@ class RootBaseline:
                 metric.name, first, before, self.config.baseline_csv, now,
             )  # fmt: skip
 
-    def _invented(self) -> Artifact:
+    def _simulate(self) -> Artifact:
         count = self.limit or _CONFIGS_OF_A_DRY_RUN
         text = simulation.baseline_csv(range(count), self.config.metrics)
         return artifacts.keep(text.encode(), self.run_dir, _KEPT_AS, "invented for a dry run")
 
     def _read(self, source: Path) -> bytes:
-        """The user's own file: a link to it is as good as the file."""
+        """Return the bytes of the user's baseline file, which may be a link."""
         try:
             return untrusted.read(source.resolve(), untrusted.LARGEST_RESULTS)
         except OSError as error:
             raise UsageError(f"{source}: not usable as a baseline: {error}") from None
 
     def _sweep_root(self, root: RootSweep, target: Path) -> None:
-        """Sweeps the root commit as often as a candidate is swept; writes only sound results."""
+        """Sweep the root as often as a candidate is swept, and write the results if sound."""
         _log.info("sweeping the root commit for %s", self.config.baseline_csv)
         stop = None if self.limit is None else self.limit + self.heldout
         try:
@@ -182,9 +205,14 @@ class RootBaseline:
     def _check_exact(
         self, root: RootSweep, baseline: bytes, source: Path, *, swept: bool
     ) -> tuple[bytes, NoiseCheck]:
-        """Return the baseline and how it was checked that what is said to be deterministic is the
-        same whatever the random numbers. --make-baseline sweeps a baseline that is not the root's
-        again."""
+        """Check that metrics with `deterministic = true` do not depend on random numbers.
+
+        Returns the baseline and the check. If the root now gives other results than the baseline,
+        --make-baseline replaces it.
+
+        Raises:
+            UsageError: A metric differs, or the baseline is not the root's.
+        """
         configs = ConfigRange(0, self.limit)
         first = baseline if swept else root.run(configs)
         noise = self._noise_test(root).check_exact(first)
@@ -200,7 +228,7 @@ class RootBaseline:
         return self._read(source), noise
 
     def _check_noise(self, root: RootSweep, baseline: bytes) -> NoiseCheck:
-        """Return how it was checked that the configuration sees the noise of the root."""
+        """Check that the comparison of the configuration shows the noise of the root."""
         test = self._noise_test(root)
         primary = self.config.primary
         if primary.seeds is not None:
@@ -221,10 +249,11 @@ class RootBaseline:
         return objectives.difference(before, after, metrics)
 
 
-def stale_because(repo: Path, root: Root, config: Config, config_path: Path) -> str | None:
-    """Why a baseline may not be the root's: code has changed since.
+def explain_staleness(repo: Path, root: Root, config: Config, config_path: Path) -> str | None:
+    """Return why a baseline may belong to another commit than the root; None if it does not.
 
-    Prose, idea directories, the configuration and the baseline itself do not count.
+    A change of code since the baseline was committed is such a reason. Prose, idea directories, the
+    configuration and the baseline itself do not count as code.
     """
     inside = (repo / config.baseline_csv).resolve().is_relative_to(repo.resolve())
     asked = ("rev-list", "--max-count=1", root.commit, "--", config.baseline_csv)
@@ -250,7 +279,7 @@ def stale_because(repo: Path, root: Root, config: Config, config_path: Path) -> 
 
 
 def _older_than(root: Root, repo: Path, config: Config) -> str | None:
-    """Of a file that is not committed only its time can be compared."""
+    """Return why a baseline that is not committed may be stale, by its time; None if not."""
     path = repo / config.baseline_csv
     if not path.is_file() or path.stat().st_mtime >= root.time:
         return None
@@ -258,15 +287,20 @@ def _older_than(root: Root, repo: Path, config: Config) -> str | None:
 
 
 class UnusableRows(UsageError):
-    """A baseline that another sweep of the root would mend."""
+    """Rows of a baseline are missing or not usable; a new sweep of the root can repair that."""
 
 
 class MissingMetric(UnusableRows):
-    """A metric that the baseline has no column for: mostly it is called otherwise."""
+    """The baseline has no column for a metric; often its name is spelled differently there."""
 
 
-def sound_rows(data: bytes, config: Config, limit: int | None, source: Path) -> Results:
-    """A baseline that is itself incomplete would make every candidate look better or worse."""
+def read_sound_rows(data: bytes, config: Config, limit: int | None, source: Path) -> Results:
+    """Return the results of a baseline.
+
+    Raises:
+        UnusableRows: A row is missing or not usable. An incomplete baseline would make every
+            candidate look better or worse.
+    """
     results = objectives.read(data, config.metrics, ConfigRange(0, limit).__contains__)
     if limit is not None:
         missing = [i for i in range(limit) if i not in results.sound_ids]
@@ -284,7 +318,7 @@ def sound_rows(data: bytes, config: Config, limit: int | None, source: Path) -> 
 
 
 def _check_columns(data: bytes, config: Config, source: Path) -> None:
-    """Raises MissingMetric, with the columns that there are."""
+    """Raise MissingMetric, with the columns that exist, if a metric has no column."""
     line = data.partition(b"\n")[0].decode("utf-8-sig", "replace")
     header = [name.strip() for name in next(csv.reader([line]), [])]
     missing = [metric.name for metric in config.metrics if metric.name not in header]
@@ -298,8 +332,8 @@ def _check_columns(data: bytes, config: Config, source: Path) -> None:
 
 
 def check_baseline(data: bytes, config: Config, limit: int | None, source: Path) -> None:
-    """Its rows, and that a search can come to a decision by them."""
-    results = sound_rows(data, config, limit, source)
+    """Raise UsageError unless the rows are sound and a search can decide by them."""
+    results = read_sound_rows(data, config, limit, source)
     broken = objectives.violation(results, config.metrics)
     if broken is not None:
         raise UsageError(f"{source}: the root itself breaks a constraint: {broken}")

@@ -63,10 +63,10 @@ class BeamSearch(TreeSearch):
     def next_stage(self) -> Work | None:
         """Return the candidates to confirm; once there are none, decide about the depth."""
         evaluations = list(self.peers())
-        unsettled = [e.eval_id for e in evaluations if e.status not in ("completed", "failed")]
-        if unsettled:
+        unfinished = [e.eval_id for e in evaluations if e.status not in ("completed", "failed")]
+        if unfinished:
             raise StorageError(
-                f"depth {self._depth} cannot be decided: {unsettled[0]} has no outcome"
+                f"depth {self._depth} cannot be decided: {unfinished[0]} has no outcome"
             )
         self.keep_files()
         confirmations = None
@@ -115,7 +115,7 @@ class BeamSearch(TreeSearch):
 
         def record_first() -> None:
             generation = under_way.popleft()
-            generation.is_done(wait=None)
+            generation.wait()
             if generation.error is not None:
                 raise generation.error
             event = generation.event
@@ -156,7 +156,7 @@ class BeamSearch(TreeSearch):
                 record_first()
         finally:
             for generation in under_way:
-                generation.is_done(wait=None)
+                generation.wait()
         if without_ideas:
             nodes = [manifest.nodes[node_id] for node_id in manifest.frontier]
             if not any(idea.depth == depth for node in nodes for idea in node.ideas):
@@ -204,7 +204,7 @@ class BeamSearch(TreeSearch):
     # -- confirming -----------------------------------------------------------------------
 
     def _confirm(self, eval_ids: list[str]) -> Work:
-        """Have candidates swept on the held-out configs, and their parents if they were not."""
+        """Return the held-out sweeps of candidates, after those that their parents still need."""
         manifest = self.manifest
         for eval_id in eval_ids:
             parent = manifest.evaluations[eval_id].parent_node_id

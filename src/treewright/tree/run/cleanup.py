@@ -58,7 +58,7 @@ def repair(run_dir: Path, manifest: Manifest, trees: Worktrees, retention: Reten
         e.eval_id
         for e in manifest.evaluations.values()
         if e.status in ("completed", "failed")
-        and (e.decision is None or (_kept_then(manifest, e) and not _promoted(e)))
+        and (e.decision is None or (_was_worktree_kept(manifest, e) and not _is_promoted(e)))
     ]
     untrusted.remove_tree(run_dir / layout.sweep_directory(layout.PREFLIGHT))
     if not manifest.dry_run:
@@ -96,7 +96,7 @@ def prune(
     """
     decided = list(evaluations)
     if trees is not None:
-        kept = [e for e in decided if retention.rejected_worktrees and not _promoted(e)]
+        kept = [e for e in decided if retention.rejected_worktrees and not _is_promoted(e)]
         trees.remove_candidates({e.eval_id for e in decided} - {e.eval_id for e in kept})
         for evaluation in kept:
             _keep_candidate(evaluation, trees)
@@ -112,12 +112,12 @@ def _keep_candidate(evaluation: Evaluation, trees: Worktrees) -> None:
         trees.add_candidate(evaluation.eval_id, evaluation.candidate_commit)
 
 
-def _kept_then(manifest: Manifest, evaluation: Evaluation) -> bool:
-    """Return whether the owner that decided its depth kept rejected worktrees."""
+def _was_worktree_kept(manifest: Manifest, evaluation: Evaluation) -> bool:
+    """Return whether the owner that decided the evaluation's depth kept rejected worktrees."""
     return manifest.depths[evaluation.depth - 1].rejected_worktrees_kept
 
 
-def _promoted(evaluation: Evaluation) -> bool:
+def _is_promoted(evaluation: Evaluation) -> bool:
     return evaluation.decision is not None and evaluation.decision.fate == "promoted"
 
 

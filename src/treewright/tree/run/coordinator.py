@@ -99,14 +99,14 @@ class Coordinator:
                 is_crash = died and evaluation.boot_id == boot_id
                 company = len(running) - 1 if is_crash else None
                 spent, roles = usage_log.spent(run_dir / evaluation.experiment_dir)
-                lost.append(faults.record_loss(evaluation, company, spent, roles))
+                lost.append(faults.decide_loss(evaluation, company, spent, roles))
             self.store.record(*lost)
         cleanup.repair(run_dir, self.manifest, parts.worktrees, parts.options.retention)
         parts.expander.tidy(self.manifest)
         self.search.keep_files()
 
     def _work_through_stages(self) -> None:
-        """Run every stage of the search; no work runs on when this returns."""
+        """Run every stage of the search; all work has ended when this returns."""
         stage = self.search.begin(self._wait_while_paused)
         if stage is None:
             return

@@ -108,7 +108,7 @@ DEFAULT_SHAPE = Shape(
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """Everything that a run is created from."""
+    """Everything that a run is created from. `policy_record` is None for beam search."""
 
     repo: Path
     run_dir: Path
@@ -118,7 +118,7 @@ class NewRun:
     shape: Shape
     make_baseline: bool = False
     preflight: bool = True
-    search: PolicyRecord | None = None
+    policy_record: PolicyRecord | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", self.shape.with_seeds(self.config))
@@ -220,13 +220,13 @@ class NewRun:
             environment=RunEnvironment.here(),
             frontier=[ROOT_NODE],
             nodes={ROOT_NODE: node},
-            search=UNSET if self.search is None else self.search,
+            search=UNSET if self.policy_record is None else self.policy_record,
             **merged,
         )
         for name in _ONLY_IF_GIVEN:
             if getattr(self.shape, name) is not None:
                 setattr(manifest, name, getattr(self.shape, name))
-        if self.search is None and self.shape.elites is None:
+        if self.policy_record is None and self.shape.elites is None:
             manifest.elites = DEFAULT_SHAPE.elites or 0
         return manifest
 

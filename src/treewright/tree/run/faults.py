@@ -24,11 +24,13 @@ from treewright.tree.run.outcomes import (
 
 _FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _SUSPICIOUS_LOSSES = 2
+"""An evaluation that ran during this many deaths of an owner runs alone from then on."""
 _MAX_LOSSES_ALONE = 2
+"""An evaluation that ran alone during this many deaths of an owner is quarantined."""
 
 
 class Paused(TreewrightError):
-    """The search could not go on for reasons that are not the candidates'."""
+    """An outage, and no candidate, keeps the run from going on. The user repeats the command."""
 
 
 class Halted(Exception):
@@ -65,10 +67,10 @@ def has_own_outcome(evaluation: Evaluation) -> bool:
     return evaluation.status == "completed" or (evaluation.status == "failed" and failed_by_itself)
 
 
-def record_loss(
+def decide_loss(
     evaluation: Evaluation, company: int | None, spent: Usage, roles: dict[str, Usage]
 ) -> ev.Requeued | ev.Failed:
-    """Return the event for an evaluation that was running when the previous owner died.
+    """Decide about an evaluation that was running when the previous owner died; return the event.
 
     It goes back to the queue. If an owner died twice while only this evaluation ran, it is
     quarantined instead.
@@ -117,7 +119,7 @@ def as_error(error: BaseException | None) -> EvalError:
 
 
 def as_problem(outcome: HeldoutOutcome | None, error: BaseException | None) -> EvalError | None:
-    """Return how a held-out sweep failed; None if it has results."""
+    """Return the failure of a held-out sweep; None if the sweep has results."""
     if outcome is None:
         return as_error(error)
     return EvalError(outcome.problem, outcome.problem) if outcome.problem else None

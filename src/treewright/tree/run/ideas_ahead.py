@@ -68,9 +68,12 @@ class Generation:
         self._thread = Thread(target=generate, name=f"ideas-{node.node_id}", daemon=True)
         self._thread.start()
 
-    def is_done(self, wait: float | None = 0.0) -> bool:
-        """Return whether it has ended, after at most `wait` seconds; None waits for the end."""
-        self._thread.join(wait)
+    def wait(self, seconds: float | None = None) -> None:
+        """Return when the generation has ended, or after `seconds`."""
+        self._thread.join(seconds)
+
+    def is_done(self) -> bool:
+        """Return whether `event` or `error` is there."""
         return not self._thread.is_alive()
 
 
@@ -84,7 +87,7 @@ def missing_ideas(event: NodeExpanded) -> IdeaSourceError:
 
 
 def depends_on(manifest: Manifest, node: Node, others: Iterable[Generation]) -> bool:
-    """Return whether the ideas for a node can be chosen only once those of the others are known."""
+    """Return whether ideas for a node must wait until the ideas of the others are recorded."""
     nodes = [manifest.nodes[other.node_id] for other in others]
     if manifest.dedupe_scope == "global":
         return bool(nodes)
@@ -201,4 +204,4 @@ class Plans:
     def wait(self) -> None:
         """Return when no generation runs."""
         for generation in (*self.generations(), *self._dropped):
-            generation.is_done(wait=None)
+            generation.wait()

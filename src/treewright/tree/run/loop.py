@@ -97,16 +97,16 @@ class WorkLoop:
         failure = pause = None
         while True:
             state = self.control_state()
-            is_told = self.parts.cancel.is_set() or failure is not None or state == "end"
-            is_ending = is_told or self._is_outage
-            if state == "go" and not is_ending:
+            must_end = self.parts.cancel.is_set() or failure is not None or state == "end"
+            must_drain = must_end or self._is_outage  # start nothing, wait for the rest
+            if state == "go" and not must_drain:
                 self._start_work()
             is_done = state == "go" and not self._is_work_left
-            if not self._scheduler.in_flight and (is_ending or is_done):
+            if not self._scheduler.in_flight and (must_drain or is_done):
                 if not self._held:
                     break
-                pause = self._decide_held(goes_on=not is_told)
-                if is_told or pause is not None:
+                pause = self._decide_held(goes_on=not must_end)
+                if must_end or pause is not None:
                     break
                 continue
             done = self.executor.next_done(self._wait_seconds(state))
@@ -199,7 +199,7 @@ class WorkLoop:
         parts, evaluation = self.parts, self._evaluation(eval_id)
         if not parts.manifest.dry_run:
             _log.info("  %s  measured again on the held-out configs", eval_id)
-        name = _measurement(eval_id)
+        name = _measurement_key(eval_id)
         failures = sum(count for (key, _), count in self._failures.items() if key == name)
         request = parts.confirmer.request(
             parts.manifest,
@@ -262,7 +262,7 @@ class WorkLoop:
         error: BaseException | None,
     ) -> None:
         eval_id, problem = request.eval_id, faults.as_problem(outcome, error)
-        failures = self._count_failure(_measurement(eval_id), problem)
+        failures = self._count_failure(_measurement_key(eval_id), problem)
         action = self._check_and_decide(
             lambda root_works: outcomes.decide_measurement(
                 problem,
@@ -331,12 +331,13 @@ class WorkLoop:
         slot: int | None = None,
         fresh: dict[RootCommand, bool] | None = None,
     ) -> A:
-        """Return the decision, after the root checks that it asks for.
+        """Decide, and make the root checks that the decision asks for.
 
         Args:
-            decide: Returns an action, given the answers of the root checks.
+            decide: Returns an action, given the answers of the root checks so far.
             slot: The slot of the failed evaluation.
-            fresh: The answers so far, if answers from before this moment do not count.
+            fresh: Answers that several decisions share. With it the root is checked again even if
+                an earlier answer is still valid.
         """
         answers = {} if fresh is None else fresh
         while isinstance(action := decide(answers), CheckRoot):
@@ -421,6 +422,6 @@ class WorkLoop:
         return EvalOutcome(error=faults.as_error(error), usage=spent, roles=roles or UNSET)
 
 
-def _measurement(eval_id: str) -> str:
+def _measurement_key(eval_id: str) -> str:
     """Return the name under which failures of a held-out sweep are counted."""
     return f"{eval_id} held out"

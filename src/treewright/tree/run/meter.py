@@ -66,20 +66,25 @@ class Meter:
     is_out_of_time: bool = False
     _began: float = field(default_factory=time.monotonic)
     _allowances: dict[str, Allowance] = field(default_factory=dict)
-    """Of the evaluations under way."""
+    """The allowances of the evaluations under way."""
     _unrecorded: dict[str, Caps] = field(default_factory=dict)
     """Amounts that held evaluations have spent, which no event has recorded yet."""
-    _since: dict[str, float] = field(default_factory=dict)
-    _longest: float = 0.0
+    _started_at: dict[str, float] = field(default_factory=dict)
+    """The starts of the evaluations under way."""
+    _longest_seconds: float = 0.0
+    """The duration of the longest evaluation of this invocation."""
     _given_all: set[str] = field(default_factory=set)
     """Evaluations that got everything that was left."""
     _one_at_a_time: bool = False
+    """Whether an allowance was too small, so that each evaluation gets everything left."""
     _is_over: bool = False
+    """Whether everything that was left was too small for an evaluation."""
     _ended: int | None = None
     """The number of evaluations that have an outcome; None before they were counted."""
     _largest: dict[tuple[str, str], float] = field(default_factory=dict)
     """The largest cost of an evaluation so far, by kind and role."""
     _is_scored: bool = False
+    """Whether an evaluation was scored."""
 
     def control_state(self, manifest: Manifest) -> Literal["go", "wait", "end"]:
         """Return whether a further evaluation may start now, later, or not any more."""
@@ -93,16 +98,16 @@ class Meter:
         """Return whether a further evaluation may start while others are under way."""
         if not self._allowances:
             return True
-        alone = self._one_at_a_time or self._knows_nothing(manifest)
+        alone = self._one_at_a_time or self._is_cost_unreported(manifest)
         return not alone and not self._first_reached(manifest, _UNKNOWN_COST_MARGIN)
 
     def allow(self, manifest: Manifest, eval_id: str, capacity: int) -> Allowance | None:
         """Return the allowance of an evaluation that is about to start; None without caps."""
-        self._since[eval_id] = time.monotonic()
+        self._started_at[eval_id] = time.monotonic()
         caps = caps_of(manifest)
         if not caps:
             return None
-        alone = self._one_at_a_time or self._knows_nothing(manifest)
+        alone = self._one_at_a_time or self._is_cost_unreported(manifest)
         sharing = 1 if alone else max(1, capacity - len(self._allowances))
         if sharing == 1 and not self._allowances:
             self._given_all.add(eval_id)
@@ -161,15 +166,17 @@ class Meter:
         ]
 
     def _forget_ended(self, manifest: Manifest) -> None:
-        ended = [e for e in self._since if manifest.evaluations[e].status != "running"]
+        ended = [e for e in self._started_at if manifest.evaluations[e].status != "running"]
         for eval_id in ended:
-            self._longest = max(self._longest, time.monotonic() - self._since.pop(eval_id))
+            self._longest_seconds = max(
+                self._longest_seconds, time.monotonic() - self._started_at.pop(eval_id)
+            )
             self._allowances.pop(eval_id, None)
             self._unrecorded.pop(eval_id, None)
             if self._ended is not None:
                 self._count(manifest.evaluations[eval_id])
 
-    def _knows_nothing(self, manifest: Manifest) -> bool:
+    def _is_cost_unreported(self, manifest: Manifest) -> bool:
         """Return whether a role of unknown cost is capped and has reported no cost so far. A role
         that was part of a scored evaluation without reporting a cost will not report one."""
         self._count_ended(manifest)
@@ -223,7 +230,7 @@ class Meter:
         if self.max_hours is None:
             return ""
         left = self.max_hours * _SECONDS_PER_HOUR - (time.monotonic() - self._began)
-        self.is_out_of_time = left <= 0 or left < self._longest
+        self.is_out_of_time = left <= 0 or left < self._longest_seconds
         if not self.is_out_of_time:
             return ""
         return f"--max-hours {self.max_hours:g} is reached, or would be before another one ends"

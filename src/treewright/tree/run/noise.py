@@ -1,4 +1,4 @@
-"""Does the root's number depend on a hidden random stream? Checked before a run exists.
+"""The check, before a run is created, whether the root's numbers depend on hidden random numbers.
 
 One number per candidate is exact only if it is the same with every seed, without a seed, and after
 a change that draws random numbers and has no other effect. Where a metric is compared over repeats,

@@ -50,7 +50,7 @@ class Notices:
         self._dropped = 0
         self._best: str | None = None
         self._stop_reason: str | None = None
-        self._some = threading.Condition()
+        self._changed = threading.Condition()
         self._is_ending = False
         self._thread: threading.Thread | None = None
         self._running: subprocess.Popen[bytes] | None = None
@@ -90,9 +90,9 @@ class Notices:
         """Let waiting documents be delivered, then kill a command that hangs."""
         if self._thread is None:
             return
-        with self._some:
+        with self._changed:
             self._is_ending = True
-            self._some.notify()
+            self._changed.notify()
         self._thread.join(max(command.finish_seconds for command in self._commands))
         running = self._running
         if running is not None and self._thread.is_alive():
@@ -109,10 +109,10 @@ class Notices:
         run_dir = layout.runs_directory(self._repo) / manifest.tree_run_id
         document = {**payload(kind, manifest), "run_dir": str(run_dir)}
         document |= msgspec.to_builtins(more)
-        with self._some:
+        with self._changed:
             self._dropped += len(self._waiting) == _MOST_WAITING
             self._waiting.append({**document, "dropped": self._dropped})
-            self._some.notify()
+            self._changed.notify()
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="notices", daemon=True)
             self._thread.start()
@@ -155,11 +155,11 @@ class Notices:
             _log.warning("the notice `%s` %s", command.command, how)
 
     def _next(self) -> Document | None:
-        with self._some:
+        with self._changed:
             while not self._waiting:
                 if self._is_ending:
                     return None
-                self._some.wait()
+                self._changed.wait()
             return self._waiting.popleft()
 
 
@@ -201,6 +201,7 @@ def _evaluated(one: Evaluation) -> Document:
 def watching(
     commands: Sequence[NoticeConfig], repo: Path, isolation: Isolation | None = None
 ) -> Iterator[Notices]:
+    """Yield the notices of a run; at the end waiting documents are delivered."""
     notices = Notices(commands, repo, isolation)
     try:
         yield notices

@@ -147,7 +147,7 @@ def open_run(
                 request.failure_rules,
                 Meter(request.max_hours, known_costs(config)),
                 request.parallelism.max_evals,
-                request.parallelism.is_here,
+                request.parallelism.is_local,
             )
             parts = RunParts(owned, repo, config, options, cancel)
             coordinator = Coordinator(parts, _make_search(parts), make_executor)
@@ -222,7 +222,7 @@ def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> tup
         shape=request.shape,
         make_baseline=request.make_baseline,
         preflight=request.preflight,
-        search=request.choosing.begin(request.shape, request.parallelism.max_evals),
+        policy_record=request.choosing.begin(request.shape, request.parallelism.max_evals),
     )
     root = new_run.check()
     _check_slots(request.parallelism, new_run.config)

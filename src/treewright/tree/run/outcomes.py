@@ -56,7 +56,8 @@ TEST_CODES = frozenset({"tests_failed", "tests_timeout", EVAL_TIMEOUT})
 """Failures that the candidate caused if the tests pass on the root, and an outage if not."""
 
 MAX_PAUSES = 3
-"""An evaluation that fails again after this many pauses has failed on its own account."""
+"""An evaluation that fails by an outage for the third time has failed on its own, if others pass or
+the root works."""
 
 ALWAYS_RETRIED = (WORKER_LOST, MACHINE_BUSY, CANCELLED)
 FAULT_RETRIES = 3
@@ -78,8 +79,16 @@ RootCommand = Literal["sweep", "tests"]
 
 @dataclass(frozen=True, slots=True)
 class FailureRules:
-    """The user's rules: `retries` counts the attempts beyond the first, `retried` names the
-    failures that they cover."""
+    """The user's rules for failures.
+
+    Attributes:
+        retries: The attempts beyond the first.
+        retried: The failures that are retried; None stands for `commands`.
+        strict: Whether the first failure ends the invocation.
+        timeout_seconds: The time limit of an evaluation.
+        max_per_node: The most evaluations of one parent at a time.
+        first_backoff_seconds: The wait before the first retry; it doubles with each failure.
+    """
 
     retries: int = 0
     retried: RetriedFailures | None = None
@@ -116,7 +125,7 @@ class FailureRules:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Record the outcome as the candidate's own."""
+    """Record the outcome, which is the candidate's own: a score, or a failure that it caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +147,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Put the evaluation back into the queue and pause the run because of this failure."""
+    """Pause the run because of this failure; its evaluation or sweep runs again later."""
 
     code: str
 
@@ -161,8 +170,8 @@ class Circumstances:
         failures: Failures of this evaluation that count against the same retries, with this one.
         has_several_workers: Whether other evaluations ran at the same time.
         is_cancelled: Whether the user interrupted the run, and with it the evaluation.
-        has_passing_peer: Whether another evaluation of this time passed, or failed by its own
-            fault.
+        has_passing_peer: Whether one of the search's `peers` passed, or failed in a way that only
+            its candidate can cause: then the machine and the services worked.
         has_barrier: Whether the search waits for all its evaluations before it decides.
         is_local: Whether evaluations run on this machine, where the root can be checked.
         root_works: The answers of the root checks so far.
@@ -215,7 +224,7 @@ def decide_held(
 
     Args:
         code: The code of the failure.
-        earlier_pauses: How often this evaluation has paused the run.
+        earlier_pauses: How often this evaluation was put back into the queue after an outage.
         circumstances: The facts now; `root_works` holds answers of this moment.
         goes_on: Whether the run may start work again; if not, the root is not checked.
     """

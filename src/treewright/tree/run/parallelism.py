@@ -54,7 +54,7 @@ class Parallelism:
             )
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """Whether every evaluation runs on this machine."""
         own_workers = self.backend == _DASK and self.cluster is None
         return own_workers or not backends.BACKENDS.get(self.backend).is_remote
@@ -92,16 +92,16 @@ def executors(
         yield InlineExecutor
     else:
         backend = backends.BACKENDS.get(parallelism.backend)
-        place = backends.ExecutorOptions(parallelism.max_evals, parallelism.cluster)
+        options = backends.ExecutorOptions(parallelism.max_evals, parallelism.cluster)
         if not backend.is_remote:
-            with backend.open(place) as make:
-                yield make
+            with backend.open(options) as factory:
+                yield factory
             return
         from treewright.tree.evaluating.plugin_executor import plugin_executor
 
         with plugin_executor(
             backend,
-            place,
+            options,
             repo=repo,
             dry_run=manifest.dry_run,
             remote=parallelism.cluster_remote,
@@ -114,16 +114,16 @@ def executors(
 def _cluster_directory(run_dir: Path, epoch: int, fence: Fence) -> Iterator[Path]:
     """Yield the directory of a local cluster. Every owner has another one, so that an owner that
     was replaced removes nothing of its successor."""
-    place = run_dir / layout.CLUSTER
-    if place.is_dir():
-        for path in place.iterdir():
+    clusters = run_dir / layout.CLUSTER
+    if clusters.is_dir():
+        for path in clusters.iterdir():
             if not path.name.isdecimal() or int(path.name) < epoch:
                 untrusted.remove_tree(path)  # its owner was killed
-    own = place / str(epoch)
+    own = clusters / str(epoch)
     try:
         yield own
     finally:
         untrusted.remove_tree(own)
         with contextlib.suppress(OSError, LeaseLost):
             fence.check()
-            place.rmdir()
+            clusters.rmdir()

@@ -61,7 +61,7 @@ _RECENT_OUTCOMES = 32
 _MAX_WAITING_NODES = 32
 """With more nodes than this waiting for ideas, the `live` order chooses none until some arrive."""
 QUICK_SECONDS = 0.05
-"""The search waits this long for ideas before it goes on without them."""
+"""The search waits this long for ideas before it does other work."""
 
 
 @dataclass(slots=True)
@@ -70,9 +70,12 @@ class PolicySearch(TreeSearch):
 
     has_barrier: ClassVar[bool] = False
     _state: PolicyState = field(init=False)
-    _requests: NodeRequests = field(default_factory=NodeRequests, init=False)
+    _node_requests: NodeRequests = field(default_factory=NodeRequests, init=False)
+    """The nodes that the user asked for with `boost` or `inject`."""
     _undecided: dict[str, None] = field(default_factory=dict, init=False)
+    """Evaluations without a recorded fate, in the order of choosing."""
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=_RECENT_OUTCOMES), init=False)
+    """The last evaluations that ended, with which a failure is compared."""
     _plans: Plans = field(default_factory=Plans, init=False)
     _ideas_error: BaseException | None = field(default=None, init=False)
     """Why no further idea can be had; raised once the evaluations under way have ended."""
@@ -85,7 +88,7 @@ class PolicySearch(TreeSearch):
 
     def begin(self, checkpoint: Callable[[], None]) -> Work:
         self._state = rebuild_state(self.manifest, self._settings)
-        self._requests = NodeRequests.of(self.manifest)
+        self._node_requests = NodeRequests.of(self.manifest)
         self._plans.add_unrecorded(self.parts.expander.owed(self.manifest))
         undecided = [e for e in self.manifest.evaluations.values() if e.decision is None]
         self._undecided = dict.fromkeys(e.eval_id for e in undecided)
@@ -132,7 +135,7 @@ class PolicySearch(TreeSearch):
         if event.record.command.action in CONTROL_ACTIONS:
             return  # a planned choice may know more outcomes than the records, so no rebuild_state
         self._state = rebuild_state(self.manifest, self._settings)
-        self._requests.add(event.record)
+        self._node_requests.add(event.record)
 
     def is_preparing(self) -> bool:
         return self._plans.is_generating or bool(self.parts.inbox.waiting())
@@ -149,7 +152,9 @@ class PolicySearch(TreeSearch):
         tree = sequencer.tree
         with tree.without([self._branch(node_id) for node_id in without]):
             choice = sequencer.propose()
-            wanted = self._requests.next_node(lambda node_id: growth(tree, self._branch(node_id)))
+            wanted = self._node_requests.next_node(
+                lambda node_id: growth(tree, self._branch(node_id))
+            )
         if choice is None or wanted is None:
             return choice
         return Choice(self._branch(wanted))
@@ -160,7 +165,7 @@ class PolicySearch(TreeSearch):
         return choice_number(source) if source is not None else 0
 
     def _next_idea(self, node: Node, after: int = 0) -> IdeaRecord | None:
-        """Return the idea that is tried next on a node, or the one that many places after it."""
+        """Return the untried idea of a node after the first `after` ones; None if there is none."""
         records = applied(self.manifest.steering)
         if not records:
             place = counter(node.tried) + after
@@ -191,7 +196,7 @@ class PolicySearch(TreeSearch):
         self.parts.requests.keep_idea(self.manifest.evaluations[event.eval_id])
         if not planned.is_reserved:
             self._state.sequencer.tree.reserve(*planned.choice)
-        self._requests.use(node.node_id)
+        self._node_requests.use(node.node_id)
         return event.eval_id
 
     # -- ideas ----------------------------------------------------------------------------
@@ -264,7 +269,7 @@ class PolicySearch(TreeSearch):
 
     @abstractmethod
     def _settle_in_order(self, evaluation: Evaluation) -> None:
-        """Settle an evaluation once its place has come, and those that waited for it."""
+        """Settle an evaluation as soon as the order allows, and those that waited for it."""
 
     def _settle(self, evaluation: Evaluation) -> None:
         """Record the fate of an evaluation, promote and prune, and tell the policy."""
@@ -332,7 +337,7 @@ class FixedOrder(PolicySearch):
                 break
             self._plans.add(planned)
             if planned.generation is not None:
-                planned.generation.is_done(wait=QUICK_SECONDS)
+                planned.generation.wait(QUICK_SECONDS)
             found += self._queue_planned()
         return found
 
@@ -389,7 +394,7 @@ class FixedOrder(PolicySearch):
     def _drop_plans(self) -> None:
         if self._plans.drop():
             self._state = rebuild_state(self.manifest, self._settings)
-            self._state.sequencer.propose()  # lets in the outcomes that the first choice knew
+            self._state.sequencer.propose()  # adds the outcomes that the first choice knew
 
     def _settle_in_order(self, evaluation: Evaluation) -> None:
         self._ready.add(evaluation.eval_id)
@@ -411,9 +416,9 @@ class LiveOrder(PolicySearch):
         self._take_ideas()
         sequencer = self._state.sequencer
         found: list[str] = []
-        refused: list[str] = []
+        postponed: list[str] = []  # nodes without ideas, which cannot be asked for now
         while len(found) < room and self._can_choose():
-            waiting = [*(planned.node_id for planned in self._plans), *refused]
+            waiting = [*(planned.node_id for planned in self._plans), *postponed]
             choice = self._propose(waiting) if len(waiting) <= _MAX_WAITING_NODES else None
             if choice is None:
                 break
@@ -425,10 +430,10 @@ class LiveOrder(PolicySearch):
             elif (planned := self._generate(choice, node)) is not None:
                 self._plans.add(planned)
                 assert planned.generation is not None
-                planned.generation.is_done(wait=QUICK_SECONDS)
+                planned.generation.wait(QUICK_SECONDS)
                 self._take_ideas()
             else:
-                refused.append(node.node_id)
+                postponed.append(node.node_id)
         return found
 
     def _take_ideas(self) -> None:

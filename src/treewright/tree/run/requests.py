@@ -29,7 +29,7 @@ _MAX_CONTEXTS = 256
 
 
 def queued(number: int, node: Node, idea: IdeaRecord, depth: int) -> ev.Queued:
-    """Return the event that gives an idea for a node its evaluation."""
+    """Return the event that queues an idea for a node as the evaluation with this number."""
     eval_id = f"e{number:06d}"
     return ev.Queued(
         eval_id=eval_id,

@@ -1,6 +1,6 @@
-"""Do the sweep and the tests still work on the root commit?
+"""The check that the sweep and the tests still work on the root commit.
 
-Asked before a failed command is recorded as the candidate's fault.
+The loop makes it before it records a failed sweep or failed tests as the candidate's failure.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class RootCheck:
     def works(self, command: RootCommand, slot: int | None, *, is_fresh: bool = False) -> bool:
         """Return whether a command works on the root commit.
 
-        A check that could not be run counts as failed: the code of candidates can cause either.
+        A check that could not be run counts as failed: the code of a candidate can make the
+        command fail, and can also keep the check from running.
 
         Args:
             command: The sweep or the tests.
@@ -58,9 +59,10 @@ class RootCheck:
             is_fresh: Whether to check again although an earlier answer is still valid.
         """
         began = time.monotonic()
-        valid_until, works = self._answers.get(command, (began, True))
-        if began < valid_until and not is_fresh:
-            return works
+        if command in self._answers and not is_fresh:
+            valid_until, works = self._answers[command]
+            if began < valid_until:
+                return works
         limit = Deadline(self.cancel, self.timeout_seconds)
         variables = slot_variables(self.config, slot)
         preflight = Preflight(self.config, self.worktrees, self.owner, limit, variables)

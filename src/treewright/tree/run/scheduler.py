@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Scheduler:
-    """The queue of one dispatch and the work that is under way.
+    """The queue of a loop and the work that is under way.
+
+    A *measurement* is the held-out sweep of an evaluated candidate.
 
     Attributes:
         find_parent: Returns the parent node of an evaluation.
@@ -33,7 +35,9 @@ class Scheduler:
     _waiting: dict[str, deque[str]] = field(default_factory=dict)
     _delayed: list[tuple[float, str, bool]] = field(default_factory=list)
     _running: Counter[str] = field(default_factory=Counter)
+    """The number of evaluations under way, by parent."""
     _exclusive: set[str] = field(default_factory=set)
+    """Suspects under way: at most one."""
     _slots: set[int] = field(default_factory=set)
 
     # -- adding work ----------------------------------------------------------------------
@@ -68,7 +72,10 @@ class Scheduler:
 
     @property
     def room(self) -> int:
-        """Workers for which no work is queued, even behind the limit of a parent."""
+        """The number of free workers beyond those that queued work will need.
+
+        Work that waits for the limit of its parent counts as queued.
+        """
         waiting = len(self._measurements) + sum(map(len, self._waiting.values()))
         return self.capacity - self.in_flight - waiting
 

@@ -45,8 +45,8 @@ CONTROL_ACTIONS = ("pause", "resume", "stop")
 """Commands that apply at any time."""
 
 
-_Many = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
-_Some = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+_AtLeastOne = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+_NotNegative = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 _Limit = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
 
 
@@ -54,13 +54,13 @@ class _Settings(msgspec.Struct):
     """The values that a command may set. Any user of the machine can write a command file,
     so values that the manifest cannot hold are refused before they reach the journal."""
 
-    ideas_per_node: _Many | Unset = UNSET
-    max_depth: _Many | Unset = UNSET
-    max_total_idea_evals: _Many | Unset = UNSET
-    beam_width: _Many | Unset = UNSET
+    ideas_per_node: _AtLeastOne | Unset = UNSET
+    max_depth: _AtLeastOne | Unset = UNSET
+    max_total_idea_evals: _AtLeastOne | Unset = UNSET
+    beam_width: _AtLeastOne | Unset = UNSET
     stop_on_empty_frontier: bool | Unset = UNSET
-    patience: _Many | Unset = UNSET
-    elites: _Some | Unset = UNSET
+    patience: _AtLeastOne | Unset = UNSET
+    elites: _NotNegative | Unset = UNSET
     caps: dict[caps.Kind, dict[str, _Limit]] | Unset = UNSET
 
 
@@ -159,15 +159,15 @@ def _add_idea(
     manifest: Manifest, command: Command, run_dir: Path, node: Node, text: str
 ) -> ev.Steered:
     """Write the file of an idea that the user wants tried on a node; return its event."""
-    search = manifest.policy_record
+    policy_record = manifest.policy_record
     path = f"{node.node_ideas_dir}/{layout.idea_file(len(node.ideas))}"
     idea = IdeaRecord(
         path=path,
         sha256=sha256_text(text),
         key=idea_text.key(text),
         origin=f"steer:{command.by}",
-        depth=node.depth + 1 if search is not None else manifest.current_depth + 1,
-        expansion=UNSET if search is None else search.expansions + 1,
+        depth=node.depth + 1 if policy_record is not None else manifest.current_depth + 1,
+        expansion=UNSET if policy_record is None else policy_record.expansions + 1,
     )
     atomic.make_directory(run_dir / node.node_ideas_dir)
     atomic.write_bytes(run_dir / path, text.encode("utf-8"))
@@ -229,17 +229,20 @@ def _node(manifest: Manifest, node_id: str) -> Node:
 
 
 def _check_may_grow(manifest: Manifest, node: Node) -> None:
-    search, limit = manifest.policy_record, manifest.max_total_idea_evals
+    policy_record, limit = manifest.policy_record, manifest.max_total_idea_evals
     if limit is not None and manifest.spent.evals >= limit:
         raise Refused("the budget of evaluations is used up; give the run a larger one first")
-    if search is None:
+    if policy_record is None:
         if manifest.current_depth >= manifest.max_depth:
             raise Refused("the run has come to its last depth; give it a larger one first")
         return
     if node.depth >= manifest.max_depth:
         raise Refused(f"{node.node_id} is at the last depth; give the run a larger one first")
-    if search.branching is not None and policy_state.counter(node.tried) >= search.branching:
-        raise Refused(f"{node.node_id} has had its {search.branching} ideas")
+    if (
+        policy_record.branching is not None
+        and policy_state.counter(node.tried) >= policy_record.branching
+    ):
+        raise Refused(f"{node.node_id} has had its {policy_record.branching} ideas")
 
 
 def _changing_tree(
@@ -253,10 +256,10 @@ def _changing_tree(
 
 
 def _change_policy_tree(
-    manifest: Manifest, search: PolicyRecord, record: Steering, idea: IdeaRecord | Unset
+    manifest: Manifest, policy_record: PolicyRecord, record: Steering, idea: IdeaRecord | Unset
 ) -> ev.Steered:
     """Open a node that was found without ideas: it is asked again, or has an idea now."""
-    exhausted = {found.node_id for found in policy_state.exhausted_nodes(manifest, search)}
+    exhausted = {found.node_id for found in policy_state.exhausted_nodes(manifest, policy_record)}
     node_id = record.node_id or ""
     frontier = list(manifest.frontier)
     if record.command.action == "ban":
@@ -308,13 +311,13 @@ def _smallest_values(manifest: Manifest) -> dict[str, tuple[int, str]]:
 
 def _record_here(manifest: Manifest, command: Command) -> Steering:
     """Return the record of a command at the present position of the run."""
-    search = manifest.policy_record
+    policy_record = manifest.policy_record
     return Steering(
         command=command,
         depth=manifest.current_depth,
         evaluations=len(manifest.evaluations),
-        settled=search.settled if search is not None else 0,
-        exhausted=len(search.exhausted) if search is not None else 0,
+        settled=policy_record.settled if policy_record is not None else 0,
+        exhausted=len(policy_record.exhausted) if policy_record is not None else 0,
         in_round=in_round(manifest),
     )
 
@@ -332,7 +335,10 @@ def _change_settings(manifest: Manifest, command: Command) -> ev.Steered:
 
 
 def _go_on(manifest: Manifest, record: Steering) -> ev.Steered:
-    """Return the event of a change. A run that stopped without ideas asks for ideas again."""
+    """Return the event of a change after which the run may go on.
+
+    A run that stopped because it had no ideas asks for ideas again.
+    """
     after = rounds.settings(manifest) | record.command.settings
     if manifest.policy_record is not None:
         return _go_on_by_policy(manifest, manifest.policy_record, record, after["max_depth"])
@@ -360,13 +366,15 @@ def _resumes(record: Steering) -> bool:
 
 
 def _go_on_by_policy(
-    manifest: Manifest, search: PolicyRecord, record: Steering, max_depth: int
+    manifest: Manifest, policy_record: PolicyRecord, record: Steering, max_depth: int
 ) -> ev.Steered:
     """Return the event in a search by policy, which finds out itself whether it has work."""
     over = manifest.stop_reason == "no_new_ideas"
-    without_ideas = {found.node_id for found in policy_state.exhausted_nodes(manifest, search)}
+    without_ideas = {
+        found.node_id for found in policy_state.exhausted_nodes(manifest, policy_record)
+    }
     closed = banned_nodes(applied(manifest.steering)) | (set() if over else without_ideas)
-    grows = policy_state.nodes_with_room(manifest, search, max_depth)
+    grows = policy_state.nodes_with_room(manifest, policy_record, max_depth)
     return ev.Steered(
         record=msgspec.structs.replace(record, reopened=sorted(without_ideas) if over else []),
         frontier=[node_id for node_id in grows if node_id not in closed],
