@@ -15,7 +15,7 @@ from treewright.kernel.budget import Budget, Spending
 from treewright.kernel.clock import seconds_between, timestamp
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.kernel.procs.capped_log import CappedLog
+from treewright.kernel.procs.capped_log import CappedLog, last_lines
 from treewright.kernel.storage import artifacts, run_directory
 
 
@@ -126,6 +126,11 @@ def test_an_artifact_that_does_not_fit_leaves_the_old_one(tmp_path: Path) -> Non
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert artifacts.sha256_file(tmp_path / kept.path) == kept.sha256
     assert [path.name for path in (tmp_path / "artifacts").iterdir()] == ["e1.csv"]
+
+
+def test_last_lines_leave_out_the_marks_of_a_traceback() -> None:
+    output = 'File "a.py", line 1\n    x = 1 / 0\n        ~~^~~\nZeroDivisionError: division\n\n'
+    assert last_lines(output) == 'File "a.py", line 1 | x = 1 / 0 | ZeroDivisionError: division'
 
 
 @given(

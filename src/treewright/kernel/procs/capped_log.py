@@ -58,8 +58,11 @@ class CappedLog:
 
 
 def last_lines(output: str) -> str:
-    """Return the last lines of a command's output that have text, joined to one line."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    """Return the last lines of a command's output that have text, joined to one line.
+
+    Lines that only mark a place in the line above, as Python's tracebacks have them, are left out.
+    """
+    lines = [line.strip() for line in output.splitlines() if line.strip(" \t~^")]
     return " | ".join(line[:_LONGEST_LINE] for line in lines[-_QUOTED_LINES:])
 
 
