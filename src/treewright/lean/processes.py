@@ -69,6 +69,8 @@ class LendingStats:
 
 @dataclass(slots=True, eq=False)
 class _Lendable:
+    """A session that is lent again and again, with its age and the number of its uses."""
+
     session: HostSession
     started_at: float
     uses: int = 0
@@ -85,7 +87,7 @@ class LeanProcesses:
     """The Lean processes of one owner, for one Lean and one Lake project.
 
     No process is started before it is needed; `start` starts the usual ones in advance. Closing
-    ends every process that this object started, except sessions of `new_session`.
+    ends every process that this object started, except sessions that `new_session` returned.
 
     Args:
         host: which Lean is started.
@@ -221,9 +223,10 @@ class LeanProcesses:
 
     @contextlib.contextmanager
     def judge(self, axioms: frozenset[str] | None = None) -> Iterator[Replayer]:
-        """Lend the replay check; for other axioms, a replay check that ends with the block.
+        """Lend the whole replay check, of which the judge is one process.
 
-        Two threads must not use it at once.
+        With other axioms than this object's, the block gets a separate replay check, which ends
+        with the block. Two threads must not use a replay check at once.
         """
         if axioms is None or axioms == self._axioms:
             yield self.replayer

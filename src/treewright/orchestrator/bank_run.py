@@ -25,7 +25,7 @@ from treewright.orchestrator.ledger.statistics import total
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.scheduling.dispatch import AttemptBackend
-from treewright.orchestrator.scheduling.goal_queue import Observer, stop_on_signals
+from treewright.orchestrator.scheduling.goal_queue import OnResult, stop_on_signals
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
@@ -68,7 +68,7 @@ async def run_bank(
     *,
     timeout: float,
     fresh: bool = False,
-    on_result: Observer | None = None,
+    on_result: OnResult | None = None,
     announce: Callable[[str], None] = lambda _: None,
     make_scheduler: SchedulerFactory | None = None,
     backend: AttemptBackend | None = None,

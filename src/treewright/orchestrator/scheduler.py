@@ -22,7 +22,7 @@ from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduling.attempt_runner import AttemptRunner, RunContext, Verify
 from treewright.orchestrator.scheduling.bandit import Bandit
 from treewright.orchestrator.scheduling.dispatch import AttemptBackend, Dispatch, local_backend
-from treewright.orchestrator.scheduling.goal_queue import GoalQueue, Observer, run_unless_set
+from treewright.orchestrator.scheduling.goal_queue import GoalQueue, OnResult, run_unless_set
 from treewright.orchestrator.scheduling.lanes import Lanes
 from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.types import Goal, Result, StrategyType
@@ -130,7 +130,7 @@ class Scheduler:
         await self.close()
 
     async def close(self) -> None:
-        """Write the remaining records; end the Lean and close the ledger that this opened."""
+        """Write the remaining records; close the Lean and the ledger that this scheduler opened."""
         self.shutdown()
         if self._owns_lean:
             await self.lean.close()
@@ -166,7 +166,7 @@ class Scheduler:
         return self.throttle.ema
 
     async def recheck(self, goals: Mapping[str, Goal], announce: Callable[[str], None]) -> None:
-        """Replay the proofs that an earlier process of this run recorded.
+        """Give the proofs that an earlier process of this run recorded to the replay check.
 
         Anyone may have changed the ledger's file, so a success in it is a claim. A proof that the
         replay check refuses is withdrawn, and its goal is tried again; `announce` is told so.
@@ -179,7 +179,7 @@ class Scheduler:
                 announce(f"checking stored proofs again: {number - 1} of {len(stored)}")
             if claim.goal_id in self.proved:
                 continue
-            work = self._runner.replay_stored_proof(goals[claim.goal_id], claim.tactics)
+            work = self._runner.check_stored_proof(goals[claim.goal_id], claim.tactics)
             verdict = await run_unless_set(self._stopping, work)
             if verdict is None or verdict.proved:
                 continue
@@ -293,7 +293,7 @@ class Scheduler:
     # -- many goals -----------------------------------------------------------------------
 
     async def process_queue(
-        self, queue: asyncio.Queue[Goal], on_result: Observer | None = None
+        self, queue: asyncio.Queue[Goal], on_result: OnResult | None = None
     ) -> dict[str, Result]:
         """Work until the queue is empty and every goal has a result, or until `shutdown`.
 

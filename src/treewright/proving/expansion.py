@@ -47,8 +47,9 @@ class Expansion:
 class Expander:
     """Grows the graph of one goal. Only `ask` may be called from several threads.
 
-    With `keeps_tries` it keeps every try in memory for `lessons`, with the prior that the rules
-    gave the tactic: with the adjusted prior, the next lessons would undo the earlier ones.
+    With `keeps_tries` it keeps every try in memory for `lessons`, with the prior that the tactic
+    had before earlier lessons adjusted it. From the adjusted prior, the next lessons would undo the
+    earlier ones.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Expander:
         self._frontiers: dict[int, Frontier] = {}
         self.attempts = 0
         self.tries: list[Try] = []
-        self._given: dict[int, dict[str, float]] = {}
+        self._unadjusted_priors: dict[int, dict[str, float]] = {}
         root = environment.root()
         self.tree = Graph(root.key, estimate(root.goals))
         self._goals[0] = root.goals
@@ -117,9 +118,9 @@ class Expander:
             more = self._known_tactics.suggest(self._goals[node.id], knowledge, frontier.rounds)
             suggestions = combined_suggestions(suggestions, more, whole=frontier.rounds == 0)
         if self._keeps_tries:
-            given = self._given.setdefault(node.id, {})
+            priors = self._unadjusted_priors.setdefault(node.id, {})
             for candidate in suggestions.candidates:
-                given.setdefault(candidate.tactic, candidate.prior or 0.0)
+                priors.setdefault(candidate.tactic, candidate.prior or 0.0)
         if self._learned is not None and self._recorded(node.id, frontier.rounds) is None:
             weighed = self._learned.adjust(self._goals[node.id], suggestions.candidates)
             suggestions = Suggestions(weighed, suggestions.complete)
@@ -130,9 +131,8 @@ class Expander:
     def expand(self, node: Node) -> Expansion:
         """Propose if the node needs suggestions, then attempt."""
         expansion = Expansion()
-        frontier = self._frontiers.get(node.id)
-        if frontier is None or not (frontier.untried or frontier.complete):
-            round_number = 0 if frontier is None else frontier.rounds
+        round_number = self.round_number(node)
+        if round_number is not None:
             self.propose(node, self.ask(node, round_number), expansion)
         self.attempt(node, expansion)
         return expansion
@@ -146,11 +146,11 @@ class Expander:
             self._try(node, frontier, expansion)
             if self._keeps_tries:
                 attempt = expansion.attempts[-1]
-                prior = self._given[node.id].get(attempt.tactic, 0.0)
+                prior = self._unadjusted_priors[node.id].get(attempt.tactic, 0.0)
                 self.tries.append(Try(node.id, attempt, prior))
         if node.status is Status.OPEN and frontier.complete and not frontier.untried:
             self.tree.exhaust(node, expansion.changes)
-        expansion.value = self._worth(node)
+        expansion.value = self._provability(node)
 
     def _try(self, node: Node, frontier: Frontier, expansion: Expansion) -> None:
         candidate = frontier.take()
@@ -207,20 +207,27 @@ class Expander:
             outcome.script,
         )
 
-    def _worth(self, node: Node) -> float:
-        """Return the provability after the attempts, by the best edge or half the estimate."""
+    def _provability(self, node: Node) -> float:
+        """Return the provability of a node after the attempts.
+
+        It comes from the best live edge; without one it is a fraction of the first estimate.
+        """
         if node.status is not Status.OPEN:
             return node.value
         if node.live:
             return self._discount * max(edge.promise for edge in node.live)
-        return node.estimate * 0.5
+        return node.estimate * _NO_LIVE_EDGE_FACTOR
 
 
+_NO_LIVE_EDGE_FACTOR = 0.5
+"""The factor on the estimate of an open node after attempts that left no live edge."""
 _TOKEN = re.compile(r"[A-Za-z_α-ωΑ-Ω✝₀-₉.']+|\d+|[^\sA-Za-z\d]")
 _HALF_AT_TOKENS = 40.0
-_EXISTS = 0.8
-_FALSE_TARGET = 0.6
-_NEARLY_CERTAIN = 0.95
+"""A target with this many tokens has the estimate 1/2."""
+_EXISTS_FACTOR = 0.8
+_FALSE_TARGET_FACTOR = 0.6
+_MOST_ESTIMATE = 0.95
+"""The largest estimate of a goal that was not tried."""
 
 
 def estimate_provability(goals: Sequence[GoalView]) -> float:
@@ -239,10 +246,10 @@ def estimate_provability(goals: Sequence[GoalView]) -> float:
 def _estimate_one(goal: GoalView) -> float:
     target = goal.target
     if target == "True" or any(h.type == target for h in goal.hypotheses):
-        return _NEARLY_CERTAIN
+        return _MOST_ESTIMATE
     value = 1.0 / (1.0 + len(_TOKEN.findall(target)) / _HALF_AT_TOKENS)
     if "∃" in target:
-        value *= _EXISTS
+        value *= _EXISTS_FACTOR
     if target == "False":
-        value *= _FALSE_TARGET
-    return min(_NEARLY_CERTAIN, value)
+        value *= _FALSE_TARGET_FACTOR
+    return min(_MOST_ESTIMATE, value)

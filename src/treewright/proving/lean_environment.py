@@ -26,12 +26,14 @@ from treewright.lean.verify.additions import new_errors
 from treewright.proving.environment import Outcome, Subgoal, goal_groups, stable, views
 
 _LIBRARY_SEARCH = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
+"""Tactics that search and report another tactic. They count only if they close the goal."""
 _TRY_THIS = re.compile(r"Try this:\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
 _AXIOMS_LINE = re.compile(
     r"'(?P<name>[^'].*)' depends on axioms:\s*\[(?P<axioms>[^\]]*)\]", re.DOTALL
 )
 _LONGEST_DETAIL = 300
-_FREE_TOGETHER = 64
+_FREE_BATCH = 64
+"""States that the search does not need are freed in batches of this size."""
 
 
 class LeanEnvironment:
@@ -55,6 +57,7 @@ class LeanEnvironment:
         self._heap_limit = heap_limit
         self._session: LeanSession | None = None
         self._states: dict[int, ProofState] = {}
+        # For each node: its parent, the tactic that led to it, and its position among the groups.
         self._origins: dict[int, tuple[int, str, int]] = {}
         self._keys: dict[int, str] = {}
         self._unbound_states: dict[tuple[int, str], tuple[ProofState, ...]] = {}
@@ -153,7 +156,7 @@ class LeanEnvironment:
             elif position < len(states):
                 self._unneeded_states.append(states[position])
         self._unneeded_states += states[len(children) :]
-        if len(self._unneeded_states) >= _FREE_TOGETHER and self._session is not None:
+        if len(self._unneeded_states) >= _FREE_BATCH and self._session is not None:
             unneeded, self._unneeded_states = self._unneeded_states, []
             with contextlib.suppress(LeanError):  # a lost session is found by the next step
                 self._session.free(unneeded)
@@ -272,7 +275,10 @@ class LeanEnvironment:
         return Outcome("goals", subgoals, state.ms)
 
     def _follow_advice(self, state: ProofState, result: ProofState) -> Outcome:
-        """Replace `exact?` and its kin by the tactic they found, if that closes the goal too."""
+        """Return the outcome of a search tactic such as `exact?` that closed a goal.
+
+        Its `script` is the advice of the tactic, if the advice closes the goal too.
+        """
         for message in result.messages:
             if found := _TRY_THIS.search(message.text):
                 advice = found.group(1).strip()

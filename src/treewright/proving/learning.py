@@ -34,7 +34,7 @@ FADING = 0.995
 MOST_LESSONS = 600
 
 _WORD = re.compile(r"[^\W\d][\w'!?]*")
-_MARKS = (
+_MODIFIERS = (  # a text in a tactic, and its modifier in the shape
     ("⟨", " ⟨⟩"),
     ("[", " []"),
     ("←", " ←"),
@@ -45,7 +45,7 @@ _MARKS = (
     (".symm", " symm"),
     (".elim", " elim"),
 )
-_UNKNOWN = frozenset({"lost", "timeout"})
+_OUTCOMES_WITHOUT_LESSON = frozenset({"lost", "timeout"})
 
 
 class Lesson(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -61,7 +61,7 @@ class Lesson(msgspec.Struct, frozen=True, array_like=True, gc=False):
     seconds: float
     prior: float
 
-    def fading(self, newer: Lesson) -> Lesson:
+    def fade(self, newer: Lesson) -> Lesson:
         """Return this lesson with newer tries added, and the weight of the older ones reduced."""
         kept = FADING**newer.tried
         return Lesson(
@@ -95,11 +95,11 @@ def tactic_shape(tactic: str) -> str:
     word = _WORD.match(tactic)
     head = word.group() if word else tactic[:1]
     rest = tactic[len(head) :]
-    if head in ("induction", "cases"):  # alternatives are how, not what
+    if head in ("induction", "cases"):  # the alternatives after `with` are not modifiers
         rest = rest.partition(" with ")[0]
     if head == "exact" and " " not in rest.strip():
         return "exact fact"
-    return head + "".join(mark for sign, mark in _MARKS if sign in rest)
+    return head + "".join(mark for sign, mark in _MODIFIERS if sign in rest)
 
 
 def lessons_of_search(
@@ -110,7 +110,7 @@ def lessons_of_search(
     classes: dict[int, str] = {}
     for number, attempt, prior in tries:
         node = graph.nodes[number]
-        if node.status is not Status.SOLVED or attempt.outcome in _UNKNOWN:
+        if node.status is not Status.SOLVED or attempt.outcome in _OUTCOMES_WITHOUT_LESSON:
             continue
         if number not in classes:
             classes[number] = goal_class(goals(number)[0])
@@ -132,7 +132,7 @@ def merge_lessons(lessons: Iterable[Lesson], newer: Iterable[Lesson]) -> list[Le
     known = {(lesson.goal_class, lesson.shape): lesson for lesson in lessons}
     for lesson in newer:
         key = (lesson.goal_class, lesson.shape)
-        known[key] = known[key].fading(lesson) if key in known else lesson
+        known[key] = known[key].fade(lesson) if key in known else lesson
     return [known[key] for key in sorted(known)]
 
 
@@ -144,10 +144,11 @@ def select_lessons(lessons: Iterable[Lesson], most: int = MOST_LESSONS) -> tuple
 
 _CLASS_SMOOTHING, _SHAPE_SMOOTHING = 1.0, 1.0
 _POWER = 0.5
-_MOST = 4.0
+_MOST_FACTOR = 4.0
 
 
 def _scaled(candidates: Sequence[Candidate], weights: Sequence[float]) -> tuple[Candidate, ...]:
+    """Return the candidates with the weights as priors, scaled to the sum of the old priors."""
     scale = sum(c.prior or 0.0 for c in candidates) / (sum(weights) or 1.0)
     changed = [
         Candidate(c.tactic, weight * scale, c.source)
@@ -185,12 +186,13 @@ class LearnedPriors:
         ]
         return _scaled(candidates, weights)
 
-    def _factor(self, kind: str, of: str) -> float:
-        helped, prior = self._shapes.get(of, (0.0, 0.0))
+    def _factor(self, kind: str, shape_of_tactic: str) -> float:
+        """Return the factor on the prior of a tactic with this shape, in this class of goals."""
+        helped, prior = self._shapes.get(shape_of_tactic, (0.0, 0.0))
         ratio = (helped / self._mean + _SHAPE_SMOOTHING) / (prior + _SHAPE_SMOOTHING)
-        own = self._classes.get((kind, of))
+        own = self._classes.get((kind, shape_of_tactic))
         if own is not None:
             ratio = (own.helped / self._mean + _CLASS_SMOOTHING * ratio) / (
                 own.prior + _CLASS_SMOOTHING
             )
-        return min(_MOST, max(1 / _MOST, ratio**_POWER))
+        return min(_MOST_FACTOR, max(1 / _MOST_FACTOR, ratio**_POWER))

@@ -143,13 +143,18 @@ class Negation:
 
     @property
     def stop(self) -> str:
-        """Why the phase ended; '' if it did not take place."""
+        """Why the phase ended; '' if it did not take place.
+
+        A phase that stays paused after its early share counts as ended by `simulations`.
+        """
         return "" if self.phase is None else self.phase.stop or "simulations"
 
 
 @dataclass(slots=True)
 class GoalProver:
-    """Searches the goals of one run. It records iterations, and returns results unrecorded.
+    """Searches the goals of one run.
+
+    It records the iterations in the trace. The caller records the results that it returns.
 
     Args:
         run: The run.
@@ -403,8 +408,9 @@ class GoalProver:
     def _check_solved(self, phase: PhaseSearch, spec: GoalSpec) -> GoalResult:
         """Check the script of a solved phase.
 
-        Three forms are tried until the replay check accepts one: shortened and formatted, only
-        shortened, and as the search found it.
+        Three forms are tried until the replay check accepts one: a formatted script, the script
+        without superfluous steps, and the script as the search found it. The formatted script is
+        made from the script with the fewest steps in the graph, if that one has fewer lines.
         """
         runner, environment = phase.runner, phase.environment
         deadline = time.monotonic() + SHORTENING_SECONDS
@@ -454,9 +460,10 @@ def _completed(result: GoalResult, stop: str, proof: PhaseSearch, negation: Nega
 def cancel_on_stop(
     stop_asked: Callable[[], bool], cancel: Callable[[], None], grace: float = 0.0
 ) -> Iterator[None]:
-    """Call `cancel` while the body runs, `grace` seconds after the user asked to stop.
+    """Call `cancel` while the body runs, from `grace` seconds after the user asked to stop.
 
-    A body that waits for Lean does not ask itself: reading a long file takes minutes.
+    A body that waits for Lean cannot call `stop_asked` itself, and Lean may read a long file for
+    minutes. `cancel` is called again and again until the body ends.
     """
     over = threading.Event()
 

@@ -79,6 +79,7 @@ class Prover:
                 self.stop_asked,
                 self.observer,
             )
+            # `all` ends at the goal during which the user asked to stop.
             complete = all(self._prove_goal(spec, prover) for spec in specs)
             complete = complete and self._finish_partial_goals(prover) and not self._faults
         finally:
@@ -111,9 +112,14 @@ class Prover:
             raise
 
     def _prove_goal(self, spec: GoalSpec, prover: GoalProver) -> bool:
-        """Prove a goal that has no result yet; False if the user asked to stop meanwhile."""
+        """Prove a goal that has no result yet.
+
+        Returns False if the user asked to stop meanwhile. After a fault of the replay check the run
+        goes on with the next goal.
+        """
         known = self._results.get(spec.number)
         if known is not None:
+            # Iterations of `prove` are counted over all goals of the run.
             prover.iteration += sum(
                 isinstance(line, Iteration) and (line.goal, line.phase) == (spec.number, "prove")
                 for line in self.run.lines
@@ -155,7 +161,9 @@ class Prover:
             if result is not earlier:
                 self._record(spec, result)
         if any(result.retry == "solved" for result in self._results.values()):
-            for spec in specs:  # the sorries of one declaration wait for each other
+            # A retry that proved one goal may have been the last step for another goal of its
+            # declaration that this loop checked before.
+            for spec in specs:
                 self._recheck_partial(spec, prover.checker)
         return True
 
@@ -221,7 +229,10 @@ class Prover:
         )
 
     def _write_certificate(self, checker: ScriptChecker) -> str | None:
-        """Write the certificate of the proved goals; None without one, or if its check was lost."""
+        """Write the certificate of the proved goals and return its path.
+
+        Returns None if no goal is proved, or if the replay check gave no answer.
+        """
         proved = [
             spec
             for spec in checker.specs

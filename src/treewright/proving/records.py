@@ -17,11 +17,24 @@ from treewright.lean.verify.verdict import Verdict
 OutcomeKind = Literal[
     "goals", "closed", "error", "timeout", "exhausted", "lost", "rejected", "duplicate"
 ]
+"""The outcome of a tactic.
+
+`goals`: it left goals, which are an edge of the graph now. `closed`: it closed the node. `error`:
+Lean refused it. `timeout`: it took too long or was cancelled. `exhausted`: it reached one of Lean's
+own limits. `lost`: the Lean process ended. `rejected`: it worked, but leads back to a goal that it
+came from. `duplicate`: it left the same goals as an earlier tactic of the node."""
 Reason = Literal[
     "expanded", "no_expansion", "solved", "dead", "terminal", "blocked", "delayed", "rerouted",
     "abort",
 ]  # fmt: skip
 GoalStatus = Literal["proved", "partial", "unproved", "rejected", "ill_typed", "false", "unchecked"]
+"""The status of a goal.
+
+`proved`: the replay check accepted a proof. `partial`: a script closes the goal, but its
+declaration still rests on another `sorry`. `unproved`: no script was found. `rejected`: the replay
+check or the file refused the script that was found. `ill_typed`: Lean does not accept the goal as a
+proposition. `false`: the replay check accepted a proof of the negation. `unchecked`: Lean or the
+replay check gave no answer, so the goal has no verdict."""
 PhaseKind = Literal["prove", "negate", "retry"]
 """A goal is searched in up to three phases: for a proof, for a proof of its negation, and again
 for a proof that mentions no lemma that is still open."""
@@ -170,8 +183,9 @@ class GoalResult(msgspec.Struct, frozen=True, tag="verdict"):
     the other two phases, empty if the phase did not take place; `retry` is `solved` if `proof` is
     from it, and `refused` if its script did not hold. `iterations` and `elapsed` count all phases.
 
-    `left_out` are the steps, in order, by which `proof` is shorter than the script that was found.
-    `found` is that shorter script if `proof` is formatted differently. `check` is the answer of the
+    `left_out` are the steps, in order, that are missing in the shortened script. `found` is that
+    shortened script if `proof` differs from it: `proof` is then a formatted script, which may take
+    other edges of the graph. `check` is the answer of the
     replay check that the status rests on, without its certificate. `partial` is there if the goal
     has no proof.
     """

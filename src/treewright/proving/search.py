@@ -222,6 +222,7 @@ class Search:
             stop = step_until_finished(
                 runner,
                 most,
+                # Recorded iterations are repeated in any case, also after the time limit.
                 lambda done: None if done < len(recorded) else self._reason_to_stop(),
                 lambda done, report: self._write(report, runner, recorded, done),
                 first=self.simulations,
@@ -231,8 +232,9 @@ class Search:
                 return None
         except AskingStopped:  # a source stopped waiting because `is_over` told it to
             self._is_over = True
-            has_stopped = self.phase.seconds is None or self.stop_asked()
-            return "interrupted" if has_stopped else "time"
+            # Without a time limit, only the user can have ended the wait.
+            is_stopped = self.phase.seconds is None or self.stop_asked()
+            return "interrupted" if is_stopped else "time"
         except BaseException:
             self._is_over = True
             raise

@@ -76,10 +76,12 @@ class EndpointSettings(msgspec.Struct, frozen=True):
 class SourceSettings(msgspec.Struct, frozen=True):
     """The tactic sources of a run.
 
-    `known`: whether to use Lean's knowledge about a goal, such as lemmas that fit it. `tactics` is
-    the text of the user's file. `advice`: whether to use Lean's own search (`exact?`), which takes
-    seconds per goal. `library` is the digest of the index of Lean's library, which is searched
-    after everything else was tried. `learned` are the lessons of earlier searches (learning.py).
+    `premises` is the path of a premise index, `cache` the path of a ledger with cached tactics.
+    `noise` is the share of random noise in the priors, drawn from the seed. `known`: whether to use
+    Lean's knowledge about a goal, such as lemmas that fit it. `tactics` is the text of the user's
+    file. `advice`: whether to use Lean's own search (`exact?`), which takes seconds per goal.
+    `library` is the digest of the index of Lean's library, which is searched after everything else
+    was tried. `learned` are the lessons of earlier searches (learning.py).
     """
 
     tactics: str | None = None

@@ -173,19 +173,21 @@ def _check_negation(result: GoalResult, evidence: Evidence) -> str:
     searched once for all sorries of a declaration.
     """
     run, negation = evidence.run, evidence.negate
-    has_no_proof = result.status in ("unproved", "false")
-    is_long = evidence.prove is not None and evidence.prove.simulations > EARLY_PROVE_SIMULATIONS
-    is_due = run.settings.refute and (has_no_proof or is_long)
+    is_searched_fully = result.status in ("unproved", "false")
+    is_past_early_share = (
+        evidence.prove is not None and evidence.prove.simulations > EARLY_PROVE_SIMULATIONS
+    )
+    is_due = run.settings.refute and (is_searched_fully or is_past_early_share)
     is_optional = isinstance(run.target, FileTarget) and result.status != "false"
     if is_due != (negation is not None) and not (is_due and is_optional):
         what = "no" if is_due else "a"
         return f"the verdict is {result.status}, and the trace has {what} search for the negation"
     if negation is None:
-        return f"no negation was searched; {result.negation!r} ended it" * bool(result.negation)
+        return f"no negation was searched; {result.negation!r} ended it" if result.negation else ""
     if result.status == "false" and not negation.solved:
         return "the verdict is false, but the search for the negation did not find a proof"
     phase = negate_phase(run.settings)
-    if not has_no_proof:
+    if not is_searched_fully:
         phase = replace(phase, simulations=EARLY_NEGATE_SIMULATIONS)
     if problem := _check_stop(result.negation, negation, phase):
         return f"the search for the negation: {problem}"
@@ -220,7 +222,7 @@ def _check_count(result: GoalResult, evidence: Evidence, proof: Repeated) -> str
 
 def _check_script(result: GoalResult, evidence: Evidence, proof: Repeated) -> str:
     if result.status == "unproved":
-        return "an unproved goal has a proof" * bool(result.proof)
+        return "an unproved goal has a proof" if result.proof else ""
     if not result.proof:
         return f"the verdict is {result.status}, but there is no script"
     phase = evidence.negate if result.status == "false" else proof

@@ -141,8 +141,8 @@ def read_file_goals(
     `tell` receives the declarations that an error in the file concerns.
     """
     found = _sorries(target, session, tell)
-    places = _Places(target.source, session, found)
-    return [_spec(number, places, sorry) for number, sorry in enumerate(found)]
+    states = _SorryStates(target.source, session, found)
+    return [_spec(number, states, sorry) for number, sorry in enumerate(found)]
 
 
 def read_goals(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSpec]:
@@ -217,11 +217,11 @@ def _line(target: FileTarget, error: Diagnostic) -> str:
     return error.format(target.path).splitlines()[0]
 
 
-class _Places:
-    """The goals of a file's sorries in a session. One elaboration of the file gives all of them.
+class _SorryStates:
+    """The proof states of a file's sorries in a session. One elaboration gives all of them.
 
-    Each goal is handed out once, because its user frees it. In another session, or when a goal is
-    opened a second time, the file is elaborated again, up to the goal's declaration.
+    `open` returns each state once, because the search frees it. In another session, or when a goal
+    is opened a second time, the file is elaborated again, up to the goal's declaration.
     """
 
     def __init__(self, source: str, session: LeanSession, found: list[Sorry]) -> None:
@@ -243,13 +243,13 @@ def _by_place(found: Iterable[Sorry]) -> dict[tuple[int, int], ProofState]:
     return {(sorry.start, sorry.end): sorry.states[0] for sorry in found if sorry.states}
 
 
-def _spec(number: int, places: _Places, sorry: Sorry) -> GoalSpec:
+def _spec(number: int, states: _SorryStates, sorry: Sorry) -> GoalSpec:
     name = f"{sorry.declaration}:{sorry.line}"
     return GoalSpec(
         number,
         name,
         sorry.goal.pretty,
-        lambda session: places.open(session, sorry),
-        negate_declaration(places.source, sorry.declaration),
+        lambda session: states.open(session, sorry),
+        negate_declaration(states.source, sorry.declaration),
         sorry,
     )

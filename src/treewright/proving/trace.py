@@ -58,7 +58,10 @@ def read_trace(path: Path) -> list[TraceLine]:
 
 
 def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
-    """Return whether a process that had lost the run wrote an iteration that was then repeated."""
+    """Return whether `earlier` is an iteration of a replaced owner that the new owner repeated.
+
+    Iterations of `prove` are counted over all goals, those of the other phases for each goal.
+    """
     return (
         isinstance(earlier, Iteration)
         and isinstance(line, Iteration)
@@ -72,7 +75,8 @@ def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
 class TraceWriter:
     """Appends lines.
 
-    They survive the end of the process at once, and a power cut after a second.
+    They survive the end of the process at once. They survive a power cut from the next append with
+    `sync`, or from the first append that begins a second or more after the last sync.
     """
 
     def __init__(

@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 
 class AsyncLeanSession:
-    """Wraps a session. Calls run in `executor`, one at a time.
+    """A wrapper around a session. Calls run in `executor`, one at a time.
 
-    When the awaiting task is cancelled, Lean is told to stop; the cancellation goes on as soon
-    as it has, so the session can be used again at once. Should Lean not listen within a
-    second, its process is killed.
+    When the awaiting task is cancelled, Lean is interrupted. The task ends when Lean has stopped,
+    so that the session can be used again at once. If Lean does not stop within a second, its
+    process is killed.
     """
 
     def __init__(self, session: LeanSession, executor: Executor | None = None) -> None:
@@ -99,7 +99,7 @@ class AsyncLeanSession:
         await self._call(lambda: self._session.free(states))
 
     async def reading(self, work: Callable[[Parser], T]) -> T:
-        """What `work` finds out with the session's parser; see `inputs`."""
+        """Call `work` with the session's parser and return its result; see `inputs`."""
         session = self._session
         if not isinstance(session, Parser):
             raise LeanError("this Lean does not parse text on request; use --lean wasm")
@@ -109,9 +109,10 @@ class AsyncLeanSession:
         await asyncio.to_thread(self._session.close)
 
     async def run(self, work: Callable[[LeanSession], T], stop: threading.Event) -> T:
-        """Blocking work of many steps on the session, which has to end soon after `stop` is set.
+        """Run blocking work of many steps on the session, and return its result.
 
-        That happens when the awaiting task is cancelled; the step that runs then is interrupted.
+        When the awaiting task is cancelled, `stop` is set and the running step is interrupted. The
+        work has to end soon after that.
         """
         return await self._call(lambda: work(self._session), stop)
 
@@ -125,7 +126,7 @@ class AsyncLeanSession:
                 stop.set()
             deadline = loop.time() + CANCEL_GRACE_SECONDS
             while not future.done() and loop.time() < deadline:
-                # Again and again: the first may come between two steps of the work.
+                # Repeated, because a cancel between two steps of the work has no effect.
                 self._session.cancel()
                 await asyncio.wait([future], timeout=_CANCEL_AGAIN_SECONDS)
             if not future.done():

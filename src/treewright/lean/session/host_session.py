@@ -1,4 +1,4 @@
-"""A session on a Lean, whichever host it has: the protocol as Python methods."""
+"""`HostSession`: a session on a Lean of either host, with the protocol as Python methods."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from treewright.lean.session.knowledge import NOTHING_KNOWN, Knowledge
 from treewright.lean.session.lemma_errors import explained
 from treewright.lean.session.process import LeanProcess, ProcessLost, Reply
 
-# How much longer than its limit a request may take before the process is killed.
+# The process is killed if a request takes longer than its limit times the factor, plus the seconds.
 GRACE_SECONDS = 3.0
 GRACE_FACTOR = 1.25
 IMPORT_SECONDS = 60.0
@@ -44,7 +44,7 @@ _PAGE = 2000
 
 
 class HostSession:
-    """Implements `LeanSession`. Opens with imports and a preamble of commands."""
+    """A `LeanSession` on one process. It opens with imports and a preamble of commands."""
 
     def __init__(
         self,
@@ -184,7 +184,10 @@ class HostSession:
         rules: dict[str, Any] | None = None,
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
-        """A whole file, optionally under rules for a part of it (see `escapes`)."""
+        """Elaborate a whole file, optionally under rules for a part of it.
+
+        `verify/restrictions.py` makes the rules.
+        """
         extra = {"policy": rules} if rules is not None else {}
         return self._elaborate(timeout, text=source, keep=keep, **extra)
 
@@ -197,7 +200,7 @@ class HostSession:
         sorries: bool = False,
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
-        """Commands without a header, on top of the session's environment or of `env`."""
+        """Elaborate commands without a header, on the session's environment or on `env`."""
         return self._elaborate(
             timeout,
             text=commands,
@@ -236,7 +239,10 @@ class HostSession:
         )
 
     def parse(self, text: str, category: str, *, after: str = "", name: str = "") -> Parsed:
-        """Parse a text that stands after another text; nothing is run. See `inputs`."""
+        """Parse a text that stands after another text. The text itself is not run.
+
+        `inputs.Parser` describes the arguments.
+        """
         self._prepare(after)
         reply = self._ask(
             "parse",
@@ -254,7 +260,7 @@ class HostSession:
         return Parsed(reply.root, next(iter(reply.problem.splitlines()), ""), reply.known)
 
     def command_within(self, text: str, start: int, end: int) -> str:
-        """The kind of a command that begins in these bytes of a file, or ''. It is not run."""
+        """Return the kind of a command that begins in bytes [start, end), or ''. It is not run."""
         self._prepare(text)
         reply = self._ask(
             "begins",
@@ -329,7 +335,7 @@ class HostSession:
         self._ask("free", soft=None, hard=30.0, envs=[env])
 
     def reset(self) -> None:
-        """Forgets every proof state and every kept environment but the session's own."""
+        """Forget every proof state, and every kept environment except the session's own."""
         self._ask("reset", soft=None, hard=30.0, env=self.environment)
 
     def memory(self) -> Reply:
@@ -338,7 +344,7 @@ class HostSession:
     # -- life -----------------------------------------------------------------------------
 
     def ping(self) -> float:
-        """Milliseconds for a request that does nothing."""
+        """Send a request that does nothing, and return the milliseconds it took in Lean."""
         return self._ask("ping", soft=None, hard=10.0).ms
 
     def cancel(self) -> None:

@@ -25,7 +25,7 @@ _PART = f"(?:[{_FIRST}][{_REST}]*|«[^«»\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]+»
 _IDENTIFIER = re.compile(rf"{_PART}(?:\.{_PART})*")
 _LONGEST_NAME = 1000
 GOAL_NAME = "treewright_goal"
-"""Of a theorem that is made of a statement."""
+"""The name of the theorem that is made from a statement without a name."""
 _OPENING = ("(", "{", "[", "⦃")
 _BINDERS = frozenset(
     f"Lean.Parser.Term.{kind}"
@@ -41,21 +41,21 @@ def is_identifier(text: str) -> bool:
 
 
 def identifier(text: str) -> str:
-    """The text, which has to be a name as Lean writes names."""
+    """Return the text if it is a name in Lean. Raises UsageError if not."""
     if not is_identifier(text):
         raise UsageError(f"{_shown(text)} is not a name in Lean")
     return text
 
 
 def module_name(text: str) -> str:
-    """The text, which has to be the name of a module."""
+    """Return the text if it is the name of a module. Raises UsageError if not."""
     if not is_identifier(text):
         raise UsageError(f"{_shown(text)} is not the name of a Lean module")
     return text
 
 
 def header_of(imports: Sequence[str]) -> str:
-    """The lines that import these modules."""
+    """Return the lines that import these modules."""
     return "".join(f"import {module_name(module)}\n" for module in imports)
 
 
@@ -67,7 +67,7 @@ def theorem_texts(
     imports: Sequence[str] = ("Init",),
     preamble: str = "",
 ) -> tuple[str, str]:
-    """A statement as an original, and with a tactic script as a candidate."""
+    """Return two texts of a theorem: the original with `sorry`, and the candidate with a proof."""
     head = f"{header_of(imports)}\n{preamble}\ntheorem {name} : {statement} := by\n"
     script = "\n".join(f"  {line}" if line.strip() else "" for line in proof.splitlines())
     return f"{head}  sorry\n", f"{head}{script}\n"
@@ -75,14 +75,24 @@ def theorem_texts(
 
 @runtime_checkable
 class Parser(Protocol):
-    """A Lean that says what its parser makes of a text behind other text."""
+    """A Lean that parses a text that stands after another text."""
 
     def parse(self, text: str, category: str, *, after: str = "", name: str = "") -> Parsed:
-        """Raises LeanError where it comes to no end."""
+        """Parse a text of a syntax category.
+
+        Args:
+            text: the text; it is not run.
+            category: the syntax category, such as `command` or `tactic`.
+            after: the text in front, which is elaborated.
+            name: a name; `known` of the result says whether the text in front declares it.
+
+        Raises:
+            LeanError: the text in front did not elaborate in time.
+        """
         ...
 
     def command_within(self, text: str, start: int, end: int) -> str:
-        """The kind of a command that begins in these bytes of a file, or ''."""
+        """Return the kind of a command that begins in these bytes of a file, or ''."""
         ...
 
 
@@ -111,7 +121,7 @@ def check_closed(text: str, what: str) -> None:
 
 
 def binder(text: str) -> str:
-    """A hypothesis as a binder: as it stands if it has brackets, in parentheses if not."""
+    """Return a hypothesis as a binder: the text itself if it has brackets, else in parentheses."""
     text = text.strip()
     return text if text.startswith(_OPENING) else f"({text})"
 
@@ -161,7 +171,7 @@ def check_theorem(parser: Parser, theorem: Theorem, *, after: str = "") -> None:
 
 
 def _places(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """The bytes of each piece in all of them with a space between."""
+    """Return the bytes of each piece in the text that joins the pieces with spaces."""
     places: list[tuple[int, int]] = []
     at = 0
     for piece in pieces:
@@ -194,10 +204,10 @@ def check_script(parser: Parser, script: str, *, after: str = "") -> None:
 
 
 def check_script_in(parser: Parser, text: str, start: int, end: int) -> None:
-    """Refuses a script at bytes [start, end) of a file if a command begins within it.
+    """Refuse a script at bytes [start, end) of a file if a command begins within it.
 
-    Where the script stands is read with the file's own notation; that it does not reach beyond
-    its declaration is what counts, and all that can be said in the middle of a file.
+    Lean parses the file up to the script, with the file's own notation. The check shows that the
+    script does not reach beyond its declaration; more cannot be checked in the middle of a file.
     """
     before, script = text.encode()[:start].decode(), text.encode()[start:end].decode()
     before, script = (part.replace("\r\n", "\n") for part in (before, script))  # as Lean reads it
@@ -209,7 +219,7 @@ def check_script_in(parser: Parser, text: str, start: int, end: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Where the pieces of a theorem stand."""
+    """The bytes of the pieces of a theorem."""
 
     name: tuple[int, int]
     binders: tuple[tuple[int, int], ...]
@@ -219,7 +229,7 @@ class _Pieces:
 
 
 def _pieces_of(root: SyntaxNode) -> _Pieces | None:
-    """The pieces of a plain theorem, or None if the text is anything else."""
+    """Return the pieces of a plain theorem, or None if the text is anything else."""
     match root.children:
         case (
             SyntaxNode(start=-1),  # no modifiers

@@ -37,7 +37,7 @@ class SessionLostError(LeanError):
 
 
 class MissingModule(UsageError):
-    """A text imports what this Lean has not got."""
+    """A text imports a module that this Lean does not have."""
 
 
 @runtime_checkable
@@ -51,7 +51,7 @@ class LeanSession(Protocol):
     def alive(self) -> bool: ...
 
     def start(self, statement: str, *, timeout: float = DEFAULT_STEP_SECONDS) -> StepResult:
-        """Opens a proof of a statement (a term, such as `∀ n : Nat, n + 0 = n`)."""
+        """Open a proof of a statement (a term, such as `∀ n : Nat, n + 0 = n`)."""
         ...
 
     def start_declaration(
@@ -66,7 +66,7 @@ class LeanSession(Protocol):
     ) -> StepResult: ...
 
     def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
-        """The same state with some of its goals only: how an AND node gives its parts away."""
+        """Return the same state with some of its goals only, for a search of these goals alone."""
         ...
 
     def survey(self, state: ProofState | int, *, library: bool = False) -> Knowledge:
@@ -81,7 +81,7 @@ class LeanSession(Protocol):
         until: str = "",
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
-        """Elaborates a whole text, kernel included. A header in it counts.
+        """Elaborate a whole text with its header, and give its declarations to the kernel.
 
         With `sorries` and `until`, the name of a declaration, a backend may end behind the last
         declaration of that name that has a `sorry`.
@@ -101,7 +101,7 @@ class LeanSession(Protocol):
     def free(self, states: Sequence[ProofState | int]) -> None: ...
 
     def cancel(self) -> None:
-        """Interrupts the step that runs now, if one does; the session stays."""
+        """Interrupt the step that runs now, if there is one. The session can be used afterwards."""
         ...
 
     def close(self) -> None: ...

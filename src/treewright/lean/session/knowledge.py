@@ -28,7 +28,11 @@ class Use(msgspec.Struct, frozen=True, gc=False):
         met: premises that are among the hypotheses.
         unmet: premises that stay to be proved.
         loose: variables that have to be guessed.
+        local: whether it is a hypothesis, or a lemma of the text or its project.
         back: whether `rw` goes from right to left.
+        at: the hypothesis in which a side of the equation occurs; empty for the target.
+        nth: the number of `rw` uses of this lemma for other parts of the same term before this one.
+        whole: whether `rw` would replace the whole term, not a part of it.
         wrap: how its proof becomes a proof of the target (`⟨_, %⟩`).
         gives: the outline of the fact that a `forward` use adds.
         grows: whether a premise is larger than the conclusion.

@@ -25,18 +25,20 @@ _CAUSE = (
 
 @dataclass(frozen=True, slots=True)
 class UnreadLemma:
-    """A `lemma` that Lean skipped; `has_sorry`: whether its text, up to the next line that begins
-    in column 0, contains a `sorry`."""
+    """A `lemma` that Lean skipped.
+
+    `has_sorry`: whether its text, up to the next line that begins in column 0, has a `sorry`.
+    """
 
     error: Diagnostic
     has_sorry: bool
 
 
 def explained(source: str, diagnostic: Diagnostic) -> Diagnostic:
-    """The diagnostic with the cause as its text, if it is about the word `lemma`; else as it is.
+    """Return the diagnostic; if it is about the word `lemma`, with the cause as its text.
 
-    Behind an attribute or a modifier, Lean's position is in front of the space; it is moved to the
-    word.
+    After an attribute or a modifier, Lean's position is before the space. The returned diagnostic
+    has the position of the word.
     """
     if diagnostic.severity != "error" or not diagnostic.text.startswith(_UNEXPECTED):
         return diagnostic
@@ -55,7 +57,7 @@ def explained(source: str, diagnostic: Diagnostic) -> Diagnostic:
 
 
 def unread_lemmas(source: str, diagnostics: Iterable[Diagnostic]) -> list[UnreadLemma]:
-    """Every `lemma` that Lean skipped, from diagnostics that are explained."""
+    """Return every `lemma` that Lean skipped, given diagnostics from `explained`."""
     found = []
     lines = source.split("\n")
     for error in diagnostics:

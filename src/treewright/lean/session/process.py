@@ -50,7 +50,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LeanProcess:
-    """A running Lean. Requests are answered in order; a second thread waits for the first reply."""
+    """A running Lean, which answers one request at a time.
+
+    A thread with a second request waits until the first one is answered.
+    """
 
     def __init__(self, host: Host, *, startup_seconds: float = STARTUP_SECONDS) -> None:
         self._lock = threading.Lock()

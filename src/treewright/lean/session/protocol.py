@@ -25,14 +25,14 @@ from treewright.lean.session.knowledge import Knowledge
 
 
 class Request(msgspec.Struct, kw_only=True, tag_field="op", tag=str.lower, omit_defaults=True):
-    """`max_ms` is the limit that Lean keeps by itself; none if it is not given."""
+    """A request. `max_ms` is the limit that Lean itself keeps; without it there is no limit."""
 
     id: int
     max_ms: int | None = None
 
 
 class Ping(Request):
-    """Nothing."""
+    """Do nothing: the reply shows that the process is alive."""
 
 
 class Open(Request):
@@ -69,14 +69,14 @@ class Start(Request):
 
 
 class Tactic(Request):
-    """One tactic, or several on lines of their own."""
+    """Run a tactic, or several tactics on separate lines."""
 
     state: int
     text: str
 
 
 class Focus(Request):
-    """The same state with some of its goals, by their places."""
+    """Return the same state with some of its goals, by their positions."""
 
     state: int
     goals: list[int]
@@ -91,6 +91,8 @@ class Survey(Request):
 
 
 class Free(Request):
+    """Forget states and environments."""
+
     states: list[int] = []
     envs: list[int] = []
 
@@ -132,10 +134,10 @@ class Meaning(Request):
 
 
 class Judge(Request):
-    """Verdicts on exported data, in a process that has read nothing.
+    """Return verdicts on exported data, in a process that has read no text.
 
-    It is given the `library` modules that the original imports, and the `original` as `meaning`
-    gave it. `stated` is None where there is no original to compare with.
+    `library` are the library modules that the original imports; `original` is the reply of
+    `meaning`. `stated` is None if there is no original to compare with.
     """
 
     data: msgspec.Raw
@@ -149,7 +151,7 @@ class Judge(Request):
 
 
 class Declarations(Request):
-    """Constants of the environment by name, in pages."""
+    """Return the constants of the environment by name, in pages."""
 
     env: int
     prefix: str
@@ -170,7 +172,10 @@ class Parse(Request):
 
 
 class Begins(Request):
-    """Which command of a file begins in its bytes [start, end); none from there on is run."""
+    """Return the command that begins in bytes [start, end) of a file.
+
+    Commands from `start` on are not run.
+    """
 
     text: str
     start: int
@@ -184,29 +189,29 @@ class Headers(Request):
 
 
 class Provide(Request):
-    """Compiled modules of a project, and its options, before they are imported."""
+    """Give the process compiled modules of a project, and its options, before their import."""
 
     modules: list[dict[str, str]]
     options: list[Any] = []
 
 
 class Compile(Request):
-    """A module of a project; its imports have been provided."""
+    """Compile a module of a project. Its imports have been provided."""
 
     module: str
     text: str
 
 
 class Renew(Request):
-    """Makes the process as it was when it started, except that it will not judge."""
+    """Put the process back into its state after the start. Afterwards it does not judge."""
 
 
 class Memory(Request):
-    """How much is in use."""
+    """Return the memory in use, and the numbers of states and environments."""
 
 
 class Version(Request):
-    """Which Lean this is."""
+    """Return the versions of Lean and Node."""
 
 
 REQUESTS: dict[str, type[Request]] = {
@@ -237,14 +242,14 @@ REQUESTS: dict[str, type[Request]] = {
         Version,
     )
 }
-"""By operation."""
+"""The type of each request, by its operation."""
 
 BUNDLED_ONLY = frozenset({"headers", "provide", "compile", "renew"})
-"""A native host has its modules from Lake."""
+"""Operations of the bundled host only: a native host gets its modules from Lake."""
 
 
 class Reply(msgspec.Struct):
-    """Every field any reply may have.
+    """A reply, with every field that a reply may have.
 
     Always: `id`, `ok`, `ms`, `heap` (bytes). If not `ok`: `kind` (statement, parse, tactic,
     exhausted, timeout, cancelled, request, fatal) and `error`; after `fatal` the process ends.
@@ -313,6 +318,6 @@ class Reply(msgspec.Struct):
 
 
 def message(op: str, number: int, soft: float | None, fields: Mapping[str, Any]) -> Request:
-    """The request with these fields and `soft` seconds for Lean."""
+    """Return the request with these fields and a limit of `soft` seconds for Lean."""
     limit = None if soft is None else max(1, round(soft * 1000))
     return REQUESTS[op](id=number, max_ms=limit, **fields)

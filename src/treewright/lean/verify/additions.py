@@ -16,16 +16,17 @@ _HOLE = re.compile(rb"\b(?:sorry|admit)\b")
 
 
 def find_additions(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
-    """The stretches [start, end) of the candidate that the original has not, as whole words.
+    """Return the ranges [start, end) of the candidate that the original does not have.
 
-    Everything outside them stands in the original too, in the same order.
+    The ranges consist of whole words. All text outside them is in the original too, in the same
+    order.
     """
     filled = _filled(original, candidate)
     if filled is None:
         return _by_lines(original, candidate)
     if _has_hole(candidate, filled) and _holes(candidate) < _holes(original):
-        # Where little or nothing stands between two sorries, the first place that fits may be
-        # the wrong one, and an unfilled sorry looks like a part of the added text.
+        # If there is little or no text between two sorries, the first place that fits may be the
+        # wrong one, and a sorry that was not filled looks like a part of the added text.
         lines = _by_lines(original, candidate)
         return filled if _has_hole(candidate, lines) else lines
     return filled
@@ -40,7 +41,7 @@ def _has_hole(candidate: bytes, ranges: Sequence[tuple[int, int]]) -> bool:
 
 
 def _by_lines(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
-    """What differs line by line, where sorries are not all that differs."""
+    """Return the ranges of differing lines, for texts that differ not only in their sorries."""
     old = original.splitlines(keepends=True)
     new = candidate.splitlines(keepends=True)
     head = _common(old, new)
@@ -49,11 +50,13 @@ def _by_lines(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...]:
         a=old[head : len(old) - tail], b=new[head : len(new) - tail], autojunk=False
     )
     offsets = [0, *itertools.accumulate(len(line) for line in new)]
-    return tuple(
-        _narrowed(b"".join(old[head + first : head + last]), candidate, offsets[head + start], end)
-        for tag, first, last, start, stop in matcher.get_opcodes()
-        if tag != "equal" and (end := offsets[head + stop]) is not None
-    )
+    ranges = []
+    for tag, first, last, start, stop in matcher.get_opcodes():
+        if tag != "equal":
+            replaced = b"".join(old[head + first : head + last])
+            begin, end = offsets[head + start], offsets[head + stop]
+            ranges.append(_narrowed(replaced, candidate, begin, end))
+    return tuple(ranges)
 
 
 def _filled(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...] | None:
@@ -77,7 +80,7 @@ def _filled(original: bytes, candidate: bytes) -> tuple[tuple[int, int], ...] | 
 
 
 def _narrowed(old: bytes, candidate: bytes, start: int, end: int) -> tuple[int, int]:
-    """Without the words at both ends that the lines it takes the place of have as well."""
+    """Return a range without the words at both ends that are also in `old`, the replaced lines."""
     new = candidate[start:end]
     ahead = min(_common(old, new), len(old), len(new))
     behind = min(_common(old[::-1], new[::-1]), len(old) - ahead, len(new) - ahead)
@@ -89,7 +92,7 @@ def _narrowed(old: bytes, candidate: bytes, start: int, end: int) -> tuple[int, 
 
 
 def _common(first: list[bytes] | bytes, second: list[bytes] | bytes) -> int:
-    """How many items two sequences begin with in common."""
+    """Return the number of equal items at the beginning of two sequences."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
 
@@ -97,17 +100,18 @@ def _common(first: list[bytes] | bytes, second: list[bytes] | bytes) -> int:
 def new_errors(
     candidate: Sequence[Diagnostic], original: Sequence[Diagnostic]
 ) -> tuple[Diagnostic, ...]:
-    """The errors of a candidate that are not the original's, wherever they stand now."""
-    known = Counter(_said(error) for error in original)
+    """Return the errors of a candidate that the original does not have, at any position."""
+    known = Counter(_unnumbered_text(error) for error in original)
     fresh = []
     for error in candidate:
-        if known[_said(error)] > 0:
-            known[_said(error)] -= 1
+        text = _unnumbered_text(error)
+        if known[text] > 0:
+            known[text] -= 1
         else:
             fresh.append(error)
     return tuple(fresh)
 
 
-def _said(error: Diagnostic) -> str:
+def _unnumbered_text(error: Diagnostic) -> str:
     """Return the text of an error without the numbers that Lean assigns as it goes along."""
     return _NUMBERED.sub(r"\1", error.text)

@@ -27,7 +27,7 @@ NATIVE_CHECKS = (
     "their axioms were looked for",
 )
 _FIRST_SOUND = (4, 33, 1)
-_ALSO_UNSOUND = frozenset({(4, 34, 0)})  # the repair of 4.33.1 came to it with 4.34.1
+_ALSO_UNSOUND = frozenset({(4, 34, 0)})  # it lacks the repair of 4.33.1, which 4.34.1 has
 _UNSOUND = (
     "kernels before Lean 4.33.1, and that of 4.34.0, have known soundness bugs (lean4#14577, "
     "lean4#14613); this is one of them"
@@ -43,7 +43,11 @@ class ModuleDigest(msgspec.Struct, frozen=True):
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """Hashes are sha256 of the texts as UTF-8 with LF line ends, and of the Lean home's files."""
+    """The evidence for a verdict `proved`.
+
+    `original` and `candidate` are the sha256 of the texts as UTF-8 with LF line ends; `home` is a
+    sha256 over the files of the Lean that made the check.
+    """
 
     lean: str
     commit: str
@@ -71,6 +75,7 @@ def checks_of(backend: str) -> tuple[str, ...]:
 
 
 def digest(text: str) -> str:
+    """Return the sha256 of a text with LF line ends."""
     return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()
 
 

@@ -24,7 +24,7 @@ from treewright.lean.verify.certificate import digest
 from treewright.lean.verify.judge import Fields, JudgingProcess, OriginalError
 
 MOST_BYTES = 64 << 20
-MOST = 500
+MOST_ORIGINALS = 500
 """The cache drops the least recently used originals beyond these limits."""
 WORTH_KEEPING_MS = 2000.0
 """A process is kept if its original took longer to read; a new one takes half a second."""
@@ -180,7 +180,7 @@ class Originals:
             known = self._known[key] = Original(text, key[1], reference, size=len(text))
         self._known.move_to_end(key)
         total = sum(each.size for each in self._known.values())
-        while len(self._known) > 1 and (total > MOST_BYTES or len(self._known) > MOST):
+        while len(self._known) > 1 and (total > MOST_BYTES or len(self._known) > MOST_ORIGINALS):
             _, oldest = self._known.popitem(last=False)
             total -= oldest.size
         return known

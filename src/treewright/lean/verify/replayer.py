@@ -46,6 +46,7 @@ from treewright.lean.verify.replay_processes import ReplayProcesses
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS, Reason, Verdict
 
 LONGEST_DATA = 64 << 20
+"""The most bytes of terms that the judge is given."""
 _SORRY = re.compile(r"[sS]orry|[aA]dmit")
 
 
@@ -83,7 +84,7 @@ class Replayer:
         self.close()
 
     def close(self) -> None:
-        """Ends its processes. A check that runs in another thread ends as lost."""
+        """End its processes. A check that runs in another thread ends as lost."""
         self.processes.close()
 
     def theorem(
@@ -96,7 +97,7 @@ class Replayer:
         preamble: str = "",
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> Verdict:
-        """Whether a tactic script proves a statement."""
+        """Return the verdict on a tactic script as the proof of a statement."""
         texts = theorem_texts(statement, proof, name=name, imports=imports, preamble=preamble)
         return self.text(*texts, [name], timeout=timeout)
 
@@ -202,7 +203,7 @@ class Replayer:
     # -- the processes ----------------------------------------------------------------
 
     def _guarded(self, work: Callable[[], Verdict]) -> Verdict:
-        """Runs a check; whatever happens to the processes ends as a fault, not as a verdict."""
+        """Run a check. A lost process and a time limit give a fault, never a refusal."""
         self.processes.renew()
         try:
             verdict = work()
@@ -218,11 +219,11 @@ class Replayer:
             verdict = Verdict("lost", str(error))
         self.stale = self.stale or verdict.reason == "stale"
         if verdict.is_fault:
-            self.processes.end()  # they may be in any state: the next check gets others
+            # The processes may be in any state: the next check starts new ones.
+            self.processes.end()
         elif self._originals.needs_another_reader:
-            self.processes.run_in_thread(
-                self.processes.original.get
-            )  # another one is there when it is needed
+            # The next reader of originals starts now, so that the next check does not wait for it.
+            self.processes.run_in_thread(self.processes.original.get)
         return verdict
 
     def _modules(self, reference: Reference) -> tuple[ModuleDigest, ...]:
@@ -252,7 +253,7 @@ class Replayer:
             original=digest(original),
             candidate=digest(candidate),
             home=self._home.digest(),
-            targets=tuple(sorted(verdict.names)),  # the same, named by the caller or found
+            targets=tuple(sorted(verdict.names)),  # the caller's targets, or those found
             axioms=verdict.axioms,
             allowed_axioms=tuple(sorted(self._axioms)),
             filled=verdict.filled,
@@ -263,7 +264,7 @@ class Replayer:
         )
 
     def _read(self, candidate: str, rules: dict[str, object] | None, timeout: float) -> CheckResult:
-        """The candidate, elaborated under the rules in the process that is for that."""
+        """Elaborate the candidate under the rules, in the process that reads candidates."""
         result = self.processes.reader.get().check_file(
             candidate, keep=True, rules=rules, timeout=timeout
         )
@@ -296,7 +297,7 @@ _NOTHING = msgspec.Raw(b"[]")
 
 
 def _stopped(after: CheckResult) -> _Ended:
-    """The text ended early, or the rules stopped it."""
+    """Return the refusal of a text that ended early, or that the rules stopped."""
     detail = after.stopped.removeprefix("escape: ")
     if detail == after.stopped:
         return _Ended("error", detail, after.ms)

@@ -28,6 +28,18 @@ Reason = Literal[
     "stale",
     "original",
 ]
+"""The reason of a verdict.
+
+- `unchanged`: the candidate is the original.
+- `escape`, `sorry`: the added text contains something that the restrictions forbid, or a `sorry`.
+- `error`: the candidate has an error that the original does not have.
+- `missing`, `statement`: something that the original declares is not declared, or with another
+  meaning.
+- `axiom`, `unsafe`: a target rests on an axiom that is not allowed, or on unsafe or executed code.
+- `kernel`, `data`: the kernel refused a declaration, or the terms are too large or malformed.
+- `original`: the original has nothing to prove, or an error that concerns a target.
+- `timeout`, `lost`, `stale`: faults; a process was too slow or ended, or a file changed meanwhile.
+"""
 FAULTS = frozenset({"timeout", "lost", "stale"})
 """Reasons that say nothing about the candidate: a second check may end otherwise."""
 

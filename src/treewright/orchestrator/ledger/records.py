@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from treewright.kernel.clock import timestamp
+from treewright.orchestrator.ledger.statistics import Query
 from treewright.orchestrator.scheduling.bandit import ALPHA
 from treewright.proving.learning import FADING, Lesson, select_lessons
 
@@ -27,7 +28,6 @@ Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled"
 an exception. `unavailable`: the attempt could not begin, because a part of the strategy was
 missing."""
 
-Query: TypeAlias = Callable[[str, Sequence[object]], Sequence[sqlite3.Row]]
 Change: TypeAlias = tuple[str, Sequence[object]]
 """An SQL statement and its values."""
 

@@ -40,6 +40,7 @@ _GOAL_KEY = f"CASE goal_class WHEN '{PROJECT_CLASS}' THEN goal_id ELSE goal_hash
 _JSON_COLUMNS = ("tactics", "subgoals", "metadata")
 
 Query = Callable[[str, Sequence[object]], Sequence[sqlite3.Row]]
+"""Returns the rows of an SQL query with these values."""
 
 
 def stub_ledger_path(path: Path) -> Path:

@@ -57,10 +57,10 @@ ON CONFLICT (goal_class, strategy) DO UPDATE SET
 
 
 class Ledger:
-    """The ledger at `path`, which is created if it does not exist.
+    """An open ledger: the SQLite file at `path`, which is created if it does not exist.
 
     Raises:
-        StorageError: The file is damaged or of another version, or it is no ledger.
+        StorageError: The file is damaged, has another version, or is not a ledger.
         LockActive: Another process held the file for `wait_seconds`.
     """
 
@@ -148,9 +148,10 @@ class Ledger:
                 if records.add_attempt(self._connection, attempt):
                     self._learn(attempt)
                     records.add_lessons(self._connection, attempt.lessons)
-                    self._remember(attempt)
+                    self._cache_tactics(attempt)
 
     def _learn(self, attempt: Attempt) -> None:
+        """Update the bandit's averages with a trial; stubs count only in a ledger of stubs."""
         stub = attempt.toolchain == STUB_TOOLCHAIN and not self.counts.stubs
         if attempt.status not in TRIALS or attempt.strategy == StrategyType.CACHE or stub:
             return
@@ -160,7 +161,8 @@ class Ledger:
                 (goal_class, attempt.strategy, int(attempt.success), attempt.time_seconds),
             )
 
-    def _remember(self, attempt: Attempt) -> None:
+    def _cache_tactics(self, attempt: Attempt) -> None:
+        """Store the tactics of a proof, unless they come from the cache."""
         if not attempt.success or not attempt.tactics or attempt.strategy == StrategyType.CACHE:
             return
         entry = CacheEntry(
@@ -190,7 +192,11 @@ class Ledger:
         return records.read_lessons(self.query)
 
     def lessons_of_run(self, run_id: str) -> tuple[Lesson, ...]:
-        """Return the lessons that a run was given at its start; at its start, record them."""
+        """Return the lessons that a run uses from its start to its end.
+
+        The first call for a run of the table `runs` records the lessons so far, so that the run has
+        the same lessons when it is continued. A run without a row there gets the lessons so far.
+        """
         written = self._written_lessons(run_id)
         if written is not None:
             return written

@@ -33,8 +33,9 @@ RunRequest = Callable[[AttemptRequest, Meter], Awaitable[Result]]
 """Runs an attempt on some executor and charges the meter with its usage."""
 Verify = Callable[[Goal, Sequence[str], float], Awaitable[Verdict]]
 VERIFY_SECONDS = 120.0
-_TEACHING = TRIALS - {"rejected"}
-"""Lessons of these attempts count; a rejected script may have closed goals by forbidden means."""
+_STATUSES_WITH_LESSONS = TRIALS - {"rejected"}
+"""Attempts with these statuses give lessons. A rejected script gives none, because it may have
+closed goals by forbidden means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class AttemptRunner:
         return await self._record_run(request, lambda meter: self._run_request(request, meter))
 
     async def check_cached(self, goal: Goal, tactics: Sequence[str]) -> Result:
-        """Replay the tactics that closed an equal goal before, and record the attempt."""
+        """Check the tactics that closed an equal goal before, and record the attempt."""
 
         async def claim(meter: Meter) -> Result:
             return Result(True, StrategyType.CACHE, tuple(tactics))
@@ -104,7 +105,7 @@ class AttemptRunner:
         budget = self._config.timeout(StrategyType.CACHE)
         return await self._record_run(AttemptRequest(goal, StrategyType.CACHE, budget), claim)
 
-    async def replay_stored_proof(self, goal: Goal, tactics: Sequence[str]) -> Verdict:
+    async def check_stored_proof(self, goal: Goal, tactics: Sequence[str]) -> Verdict:
         """Return the replay check's verdict on a proof that an earlier process recorded."""
         try:
             verdict = await self._verify(goal, tactics, VERIFY_SECONDS)
@@ -174,7 +175,8 @@ class AttemptRunner:
     ) -> None:
         goal = request.goal
         if status not in TRIALS:
-            key += f"/{uuid.uuid4().hex}"  # must not take the key of another process's trial
+            # An attempt that is no trial must not take the key of another process's trial.
+            key += f"/{uuid.uuid4().hex}"
         await self._writer.record(
             Attempt(
                 key=key,
@@ -195,7 +197,7 @@ class AttemptRunner:
                 subgoals=result.subgoals,
                 error=result.error,
                 metadata=result.metadata,
-                lessons=tuple(meter.lessons) if status in _TEACHING else (),
+                lessons=tuple(meter.lessons) if status in _STATUSES_WITH_LESSONS else (),
             )
         )
 
@@ -211,7 +213,7 @@ def _highest_numbers(ledger: Ledger, run_id: str) -> Counter[str]:
 
 
 def _without_waiting(result: Result, started: float, meter: Meter) -> Result:
-    """Return the result with at most the time in which the worker did not wait."""
+    """Return the result with its time reduced to the time in which the worker did not wait."""
     worked = max(0.0, time.monotonic() - started - meter.waited_seconds)
     return msgspec.structs.replace(result, time_seconds=min(result.time_seconds, worked))
 
@@ -227,6 +229,7 @@ def _with_meter(result: Result, meter: Meter) -> Result:
 
 
 def _broken(result: Result, error: str) -> Result:
+    """Return a claim that could not be checked as a failure of the kind `exception`."""
     metadata = {**result.metadata, "kind": EXCEPTION}
     return msgspec.structs.replace(result, success=False, error=error, metadata=metadata)
 

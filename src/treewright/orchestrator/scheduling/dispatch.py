@@ -141,7 +141,10 @@ class Dispatch:
         return _result_of(done, submitted)
 
     def close(self) -> None:
-        """Wait for the attempts under way and close the executor. Not for the loop's thread."""
+        """Wait for the attempts under way and close the executor.
+
+        Must not be called in the thread of the event loop.
+        """
         self._closing = True
         self._submitted.release()
         self._thread.join()
@@ -165,6 +168,7 @@ class Dispatch:
     # -- the collecting thread ------------------------------------------------------------
 
     def _collect(self) -> None:
+        """Hand each report to the event loop. Every submitted attempt allows one wait."""
         while self._submitted.acquire() and not self._closing:
             try:
                 done = self._executor.next_done(_TICK_SECONDS)

@@ -16,7 +16,7 @@ from treewright.orchestrator.types import Goal, Result
 from treewright.orchestrator.workers.base import UNAVAILABLE
 
 T = TypeVar("T")
-Observer = Callable[[Goal, Result], None]
+OnResult = Callable[[Goal, Result], None]
 
 _MAX_RETRIES = 3
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -81,7 +81,7 @@ class GoalQueue:
     lanes: Lanes[Goal]
     throttle: Throttle
     stopping: asyncio.Event
-    on_result: Observer | None = None
+    on_result: OnResult | None = None
     _results: dict[str, Result] = field(default_factory=dict[str, Result], init=False)
 
     async def run(self, queue: asyncio.Queue[Goal]) -> dict[str, Result]:
@@ -120,6 +120,7 @@ class GoalQueue:
                 task.cancel()
             if running:
                 await asyncio.wait(running)
+        # A goal that was proved before its cancellation took effect keeps its result.
         for task, ticket in running.items():
             if not task.cancelled() and task.exception() is None and task.result().success:
                 self._settle(task.result(), ticket)

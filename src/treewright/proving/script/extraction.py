@@ -14,6 +14,7 @@ from treewright.search.andor.graph import Edge, Node, Status
 
 MOST_CHECKS = 40
 LONGEST_MINIMISED = 300
+"""The most lines of a script that is shortened or formatted."""
 _BULLET = "· "
 
 Place = tuple[int, ...]
@@ -24,7 +25,8 @@ Place = tuple[int, ...]
 class Step:
     """A tactic, and the steps that close each group of goals it leaves.
 
-    `goals` are those it works on.
+    `parts` has a pair for each group: the positions of its goals, and its step. At most one group
+    has several goals: those that share metavariables. `goals` are those that the tactic works on.
     """
 
     tactic: str

@@ -257,6 +257,7 @@ def _remove_needless_parts(step: Step, closes: Callable[[str], bool]) -> Step:
 
 
 _LIMITS = ""
+"""Stands for the limits of a tactic in the list of its removable parts; a lemma is never empty."""
 
 
 def _removable_parts(tactic: str) -> list[str]:
