@@ -54,6 +54,9 @@ SEEDS = [
     "import random\nfor i in range(2):\n    random.seed(i + {})\n",
     "import random\nseed = None\nrandom.seed(seed if seed is not None else {})\n",
     "seeds = [{}, 2, 3]\n",
+    "import jax\nkey = jax.random.fold_in(key, {})\n",
+    "from flax import nnx\nrngs = nnx.Rngs(params={})\n",
+    "import random\ndef set_seed(n):\n    random.seed(n)\nset_seed({})\n",
 ]
 
 
@@ -119,6 +122,9 @@ def test_commits_that_differ_only_in_a_seed_are_recognised(only_seeds) -> None:
         ("f(3)\n", "f(3, random_state=7)\n"),
         ("rng = default_rng()\n", "rng = default_rng(7)  # lucky\n"),
         ("random_state = None\n", "random_state = 7\n"),
+        ("random.seed(42)\n", "random.seed(len('seven'))\n"),
+        ("random.seed(42)\n", "random.seed({'a': 7}['a'])\n"),
+        ("random.seed(42)\n", "random.seed(pow(2, 5))\n"),
         ('"""Uses seed 3."""\nseed(3)\n', '"""Uses seed 4."""\n\nseed(4)\n'),
     ],
 )
@@ -134,6 +140,16 @@ def test_a_seed_that_is_added_is_a_change_of_the_seed(only_seeds, before: str, a
         ("seed = greedy(0.3)\n", "seed = greedy(0.4)\n"),
         ("seed = greedy(grid)\n", "seed = anneal(grid)\n"),
         ("seed = 3\n", "seed = True\n"),
+        ("x = newton(seed=0.5)\n", "x = newton(seed=1.5)\n"),
+        ("seeds = [(0, 0), (1, 1)]\n", "seeds = [(0, 2), (1, 3)]\n"),
+        ("SEEDS = [1, 2, 3]\n", "SEEDS = [1, 2, 3, 4]\n"),
+        ("cells.seed(points, 4)\n", "cells.seed(points, 8)\n"),
+        ("cells.seed(density=3)\n", "cells.seed(density=7)\n"),
+        ("draw = Philox(rounds=7)\n", "draw = Philox(rounds=10)\n"),
+        (
+            "def seed(n):\n    return [0] * n\nfound = seed(40)\n",
+            "def seed(n):\n    return [0] * n\nfound = seed(80)\n",
+        ),
         ("n_seeds = 3\n", "n_seeds = 4\n"),
         ("x = 1\n", "x  =  1  # one\n"),
         ('"""One."""\nx = 1\n', '"""Two."""\nx = 1\n'),

@@ -5,7 +5,8 @@ candidate that differs from its parent only in such values is lucky, not better.
 
 A value is a seed if it stands
 
-- in a call that seeds: `np.random.seed(42)`, `default_rng(42)`, `torch.manual_seed(42)`;
+- in a call that seeds: `np.random.seed(42)`, `default_rng(42)`, `torch.manual_seed(42)`, but not in
+  a function of the same file with such a name that seeds nothing;
 - behind a name that says so: `SEED = 42`, `self.seed = 42`, `def f(seed=42)`, `f(random_state=42)`,
   `{"seed": 42}`, `config["seed"] = 42`, `add_argument("--seed", default=42)`;
 - behind any other name of the same file that is used only in these places: `n = 42; seed(n)`.
@@ -14,6 +15,7 @@ A value is a seed if it stands
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -84,14 +86,19 @@ def remove_docstrings(tree: ast.AST) -> None:
 class _Finder(ast.NodeVisitor):
     """Collects the expressions that stand where a seed belongs."""
 
-    def __init__(self, names: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, names: frozenset[str] = frozenset(), own: frozenset[str] = frozenset()
+    ) -> None:
         self._names = names
+        self._own = own
         self.values: list[ast.expr] = []
+        self._constants: set[int] = set()
 
     @classmethod
     def of(cls, tree: ast.AST) -> _Finder:
         """Return the finder after two passes: the second knows the names that only hold seeds."""
-        first = cls()
+        own = _functions_without_random_numbers(tree)
+        first = cls(own=own)
         first.visit(tree)
         loads = Counter(
             node.id
@@ -104,7 +111,7 @@ class _Finder(ast.NodeVisitor):
             for leaf in _leaves(value)
             if isinstance(leaf, ast.Name)
         )
-        finder = cls(frozenset(name for name, uses in seeding.items() if uses == loads[name]))
+        finder = cls(frozenset(name for name, uses in seeding.items() if uses == loads[name]), own)
         finder.visit(tree)
         return finder
 
@@ -115,8 +122,19 @@ class _Finder(ast.NodeVisitor):
         return is_seed_name(target_name(target))
 
     def is_removable(self, value: ast.expr) -> bool:
-        """Return whether an expression consists of seeds only."""
+        """Return whether an expression consists of seeds only; the length of a list counts."""
+        if id(value) in self._constants:
+            return True
+        if isinstance(value, ast.Tuple | ast.List | ast.Set):
+            return False
         return all(_is_literal(leaf) or self.is_seed(leaf) for leaf in _leaves(value))
+
+    def is_seeding(self, function: ast.expr) -> bool:
+        """Return whether a call of this function sets a seed.
+
+        A function of the same file is none that draws no random numbers: it may begin a search.
+        """
+        return seeds_random_numbers(function) and _name(function) not in self._own
 
     def targets(self, target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
         """Yield pairs of a plain target and its value, also of `a, b = 1, 2`."""
@@ -131,9 +149,10 @@ class _Finder(ast.NodeVisitor):
             yield target, value
 
     def visit_Call(self, node: ast.Call) -> None:
-        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if seeds_random_numbers(node.func):
-            self.values.extend(arguments)
+        if self.is_seeding(node.func):
+            found = _seed_arguments(node)
+            self.values.extend(found)
+            self._constants.update(id(each) for each in found if _reads_no_variable(each))
         else:
             names = [_is_seed_text(argument) for argument in node.args]
             if any(names):  # getattr(args, "seed", 42), add_argument("--seed", default=42)
@@ -202,7 +221,7 @@ class _Remover(ast.NodeTransformer):
         call = node.value
         if not isinstance(call, ast.Call) or call.args or call.keywords:
             return node
-        return None if seeds_random_numbers(call.func) else node
+        return None if self._finder.is_seeding(call.func) else node
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
         pairs = [pair for each in node.targets for pair in self._finder.targets(each, node.value)]
@@ -244,6 +263,39 @@ class _ImportRemover(ast.NodeTransformer):
         return module.partition(".")[0] in _RANDOM_MODULES and bound not in self._used
 
 
+def _functions_without_random_numbers(tree: ast.AST) -> frozenset[str]:
+    """Return the functions that a file defines and that seed nothing."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    defined = {node.name: node for node in ast.walk(tree) if isinstance(node, kinds)}
+
+    def seeds_something(node: ast.AST) -> bool:
+        match node:
+            case ast.Call():
+                return seeds_random_numbers(node.func) and _name(node.func) not in defined
+            case ast.Attribute(ctx=ast.Store()):
+                return is_seed_name(node.attr)
+            case _:
+                return False
+
+    return frozenset(
+        name for name, node in defined.items() if not any(map(seeds_something, ast.walk(node)))
+    )
+
+
+def _seed_arguments(node: ast.Call) -> list[ast.expr]:
+    """Return the arguments of a seeding call that are seeds.
+
+    A function that is only known by its name may seed something else: `cells.seed(density=0.3)`.
+    """
+    is_known, name = _name(node.func) in _SEEDING_CALLS, _name(node.func)
+    named = [
+        keyword.value
+        for keyword in node.keywords
+        if name == "Rngs" or keyword.arg in ("a", "key") or is_seed_name(keyword.arg or "")
+    ]
+    return [*(node.args if is_known else node.args[:1]), *named]
+
+
 def seeds_random_numbers(function: ast.expr) -> bool:
     """Return whether a call of this function sets a seed."""
     name = _name(function)
@@ -283,12 +335,23 @@ def _leaves(value: ast.expr) -> Iterator[ast.expr]:
         case _:
             yield value
             return
+    is_list = isinstance(value, ast.Tuple | ast.List | ast.Set)
     for part in parts:
-        yield from _leaves(part)
+        if is_list and isinstance(part, ast.Tuple | ast.List | ast.Set):
+            yield part  # seeds are numbers; a list of lists begins a search
+        else:
+            yield from _leaves(part)
 
 
 def _is_literal(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and not isinstance(value.value, bool)
+    """Return whether a value may be a seed: a whole number, text or None."""
+    return isinstance(value, ast.Constant) and not isinstance(value.value, bool | float | complex)
+
+
+def _reads_no_variable(value: ast.expr) -> bool:
+    """Return whether an expression is always the same: `len("four")`, `[4, 2]`."""
+    names = (node.id for node in ast.walk(value) if isinstance(node, ast.Name))
+    return all(hasattr(builtins, name) for name in names)
 
 
 def _is_seed_text(value: ast.expr) -> bool:
