@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.readonly import bound_by_permissions
-from tests.toy import ToyRepository, diff_of_line, idea
+from tests.toy import ToyRepository, diff_of_line, idea, set_parameter
 from tests.tree.runs import RUN_ID, search
 from tests.tree.test_users_repository import worktrees_of
 from treewright.kernel.storage import untrusted
@@ -22,6 +22,7 @@ from treewright.tree.agents.checkout import Checkout
 from treewright.tree.records import store
 from treewright.tree.repository import refs
 from treewright.tree.repository.git import git
+from treewright.tree.repository.private_repository import private_repository
 from treewright.tree.validation import validate
 
 DAMAGES = (
@@ -110,6 +111,51 @@ def test_code_that_removes_its_logs_is_rejected_by_the_gate(toy: ToyRepository) 
     assert run_dir == toy.run_dir(RUN_ID)
     assert evaluation.decision is not None
     assert evaluation.decision.fate == "gate_failed"
+
+
+@pytest.mark.parametrize("name", ["commondir", "gitdir"])
+def test_a_pipe_in_the_record_of_a_worktree_hangs_no_run(toy: ToyRepository, name: str) -> None:
+    """Git reads the records of all worktrees when it adds one, and would wait for ever."""
+    shutil.rmtree(toy.path / "ideas")
+    toy.write("code.sh", "# nothing\n# keep\n")
+    toy.write("sweep.sh", (toy.path / "sweep.sh").read_text() + "sh code.sh\n")
+    evil = f'cd "$(dirname "$(cut -c9- .git)")" && rm {name} && mkfifo {name}'
+    toy.write("ideas/00.md", idea("Evil", diff_of_line("code.sh", "# nothing", evil, 1)))
+    toy.write("ideas/01.md", set_parameter("A", 2.0))
+    toy.commit("it runs code")
+    run_dir = search(toy.path, sweep_config_limit=8, ideas_per_node=2, max_depth=1)
+    first, second = store.load(run_dir).evaluations.values()
+    assert first.decision is not None
+    assert first.decision.fate != "promoted"
+    assert second.decision is not None
+    assert second.decision.fate == "promoted"
+    assert toy.git("worktree", "list").count("/cand/") == 0
+    assert validate(run_dir, toy.path) == []
+
+
+def test_a_record_of_another_worktree_is_given_back(toy: ToyRepository) -> None:
+    """Git listed the user's checkout as the worktree of a candidate, and kept its branch."""
+    trees = worktrees_of(toy.path)
+    path = trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
+    record, _ = refs.git_directories(path)
+    with private_repository(path):
+        (record / "gitdir").write_text(f"{toy.path}/.git\n")
+        (record / "commondir").unlink()
+    trees.remove_candidate("e1")
+    assert toy.git("worktree", "list").count("\n") == 1
+    assert toy.git("branch", "--list", "treewright/*") == ""
+
+
+def test_a_pipe_left_by_a_killed_run_hangs_no_repair(toy: ToyRepository) -> None:
+    trees = worktrees_of(toy.path)
+    path = trees.add_candidate("e1", toy.git("rev-parse", "HEAD").strip())
+    record, _ = refs.git_directories(path)
+    (record / "commondir").unlink()
+    os.mkfifo(record / "commondir")
+    (toy.path / ".git/objects/info/alternates").symlink_to("/dev/zero")
+    trees.repair({}, [])
+    assert "e1" not in toy.git("worktree", "list")
+    assert not os.path.lexists(toy.path / ".git/objects/info/alternates")
 
 
 def test_code_that_removes_the_journal_loses_no_records(toy: ToyRepository) -> None:

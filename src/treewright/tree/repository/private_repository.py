@@ -17,11 +17,12 @@ from pathlib import Path
 
 from treewright.kernel.errors import LeaseLost
 from treewright.kernel.storage import untrusted
-from treewright.tree.repository import refs
+from treewright.tree.repository import refs, worktree_records
 from treewright.tree.repository.git import GitError
 
 _NAME = "treewright-private"
 _MODULES = "modules"
+_RECORD = ("HEAD", "commondir", "gitdir")
 _LARGEST_POINTER = 1 << 16
 _CAUSED_BY_CANDIDATE = (PermissionError, FileExistsError, FileNotFoundError, NotADirectoryError)
 
@@ -42,16 +43,22 @@ def private_repository(worktree: Path) -> Iterator[Callable[[], bool]]:
     restore_pointer(worktree)
     before = pointer.read_bytes()
     identity = _identity(worktree)
+    own, common = refs.git_directories(worktree)
+    record = _read_record(own)
     private = _create(worktree)
     redirected = os.fsencode(f"gitdir: {private}\n")
 
     def give_back() -> bool:
+        worktree_records.remove_pipes(common)
         if _identity(worktree) != identity:
             return False
         try:
             for directory in (worktree, private.parent):
                 _unlock(directory)
             _write(pointer, before)
+            for name, content in record.items():
+                if not _reads(own / name, content):
+                    _write(own / name, content)
             _clear(private)
         except _CAUSED_BY_CANDIDATE:
             return False
@@ -122,6 +129,15 @@ def _create(worktree: Path) -> Path:
     if (own / "index").is_file():
         shutil.copy2(own / "index", private / "index")
     return private
+
+
+def _read_record(own: Path) -> dict[str, bytes]:
+    """Return the files in git's record of a worktree that say which worktree and branch it is."""
+    found: dict[str, bytes] = {}
+    for name in _RECORD:
+        with contextlib.suppress(OSError):
+            found[name] = untrusted.read(own / name, _LARGEST_POINTER)
+    return found
 
 
 def _config(included: Path, sha256: bool) -> str:

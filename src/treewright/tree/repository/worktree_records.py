@@ -7,17 +7,53 @@ worktrees of the user that lie on an unplugged disk.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from collections.abc import Collection
 from pathlib import Path
 
 from treewright.kernel.storage import untrusted
 
 _RECORDS = "worktrees"
+_NOT_OF_GIT = frozenset({"annex", "lfs", "modules"})
+"""Directories in a repository that git itself does not read there."""
 _LARGEST_POINTER = 1 << 16
 _RUN_DIRECTORY_DEPTH = 3
 """The last names of a run's directory, `.treewright/tree_runs/<run>`, survive a move of the
 repository."""
+
+
+def remove_pipes(common: Path) -> None:
+    """Remove pipes and devices from a repository: git would wait at them, or read for ever.
+
+    A git command that waits at a pipe already goes on, as if the file were empty.
+    """
+    pending = [common]
+    while pending:
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in _NOT_OF_GIT:
+                        pending.append(Path(entry.path))
+                elif not entry.is_file(follow_symlinks=False):
+                    _remove_pipe(entry.path)
+
+
+def _remove_pipe(path: str) -> None:
+    """Remove a pipe, a device or a link to one."""
+    with contextlib.suppress(OSError):
+        mode = os.stat(path).st_mode  # noqa: PTH116
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            return
+        if not stat.S_ISFIFO(mode):
+            os.unlink(path)  # noqa: PTH108
+            return
+        opened = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        try:
+            os.unlink(path)  # noqa: PTH108
+        finally:
+            os.close(opened)
 
 
 def is_record_of(common: Path, record: Path, worktree: Path) -> bool:

@@ -235,6 +235,7 @@ class Worktrees:
             nodes: The commit of every node.
             candidates: The candidates that stay.
         """
+        worktree_records.remove_pipes(self._common_directory())
         with self._lock():
             self._remove_dead_records()
         # The former owner of the run is dead, and so are its git commands that held these locks.
