@@ -7,6 +7,7 @@ import ast
 import difflib
 import random
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -111,10 +112,24 @@ def noise_check(toy: ToyRepository) -> NoiseCheck:
     return found
 
 
-def test_perturbed_sources_never_share_bytecode() -> None:
-    """Python reuses the bytecode of a file with the same size, within a second."""
-    sizes = [len(perturb(PROGRAM, draws, block=True) or "") for draws in range(20)]
-    assert len(set(sizes)) == len(sizes)
+def test_perturbed_sources_never_share_bytecode(tmp_path: Path) -> None:
+    """Python reuses the bytecode of a file with the same size and time."""
+    path = tmp_path / "program.py"
+    found = set()
+    for draws in (7, 11):
+        perturbation.write(path, perturb(SEEDED_PROGRAM, draws, block=True) or "")
+        said = subprocess.run(
+            [sys.executable, "-c", "import program; print(program.search())"],
+            cwd=tmp_path, env={}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        found.add(said.stdout)
+    assert len(found) == 2
+
+
+def test_a_perturbed_source_has_the_size_of_the_control() -> None:
+    """A score that counts the characters of the program is not noise."""
+    sizes = {len(perturb(PROGRAM, draws, block=True) or "") for draws in (0, 7, 11, 13)}
+    assert len(sizes) == 1
 
 
 @pytest.mark.parametrize(
@@ -331,12 +346,16 @@ def test_a_candidate_that_adds_randomness_is_not_compared_exactly(
     tmp_path: Path, treewright
 ) -> None:
     fixed = PROGRAM.replace("max(random.random() for _ in range(3))", "0.1")
+    first = random.Random(42).random()
+    fixed = fixed.replace("import random\n", f"import os\nimport random\n\nFIRST = {first!r}\n")
     toy = task(tmp_path / "r", fixed, EVALUATOR)
     done = treewright("init", "--from", "openevolve", str(toy.path))
     assert "(deterministic = true)" in done.stdout
     for name, line in (
         ("lots", "return 0.2 + random.random()"),
         ("hidden", "random.seed(42)\n    return 0.2 + random.random()"),
+        ("fails", "random.seed(42)\n    return 0.2 / (random.random() == FIRST)"),
+        ("unseeded", "return 0.2 + ('TREEWRIGHT_SEED' not in os.environ)"),
         ("real", "return 0.2"),
     ):
         toy.write(f"ideas/{name}.md", idea(name, diff(fixed, fixed.replace("return 0.1", line))))
@@ -348,9 +367,38 @@ def test_a_candidate_that_adds_randomness_is_not_compared_exactly(
     report = (toy.run_dir("run") / "TREE_SUMMARY.md").read_text()
     assert "The root gave the same number with another TREEWRIGHT_SEED" in report
     errors = [e.error.code for e in found.evaluations.values() if e.error]
-    assert errors == ["not_deterministic", "not_deterministic"]
+    assert errors == ["not_deterministic"] * 4
     assert len(found.nodes) == 2
     assert validate(toy.run_dir("run"), toy.path) == []
+
+
+def test_a_score_that_counts_characters_is_exact(tmp_path: Path, treewright) -> None:
+    fixed = PROGRAM.replace("max(random.random() for _ in range(3))", "0.1")
+    evaluator = EVALUATOR.replace("1 + sum", "len(open(program_path).read()) + sum")
+    toy = task(tmp_path / "r", fixed, evaluator)
+    done = treewright("init", "--from", "openevolve", str(toy.path))
+    assert "(deterministic = true)" in done.stdout
+    add_no_ops(toy, fixed, 1)
+    take_ideas(toy)
+    done = search(toy, treewright)
+    assert "not deterministic" not in done.stderr
+    assert "depends on the text of the program" in noise_check(toy).note
+
+
+def test_a_coarse_number_is_perturbed_more_than_once(tmp_path: Path, treewright) -> None:
+    """A number of few values is often the same after one perturbation."""
+    coarse = SEEDED_PROGRAM.replace("max(random.random() for _ in range(3))", "COARSE")
+    coarse = coarse.replace("COARSE", "random.random() < 0.5")
+
+    def moves(program: str) -> list[bool]:
+        found = [run_search(perturb(program, draws, block=True) or "") for draws in (0, 7, 11)]
+        return [found[0] != each for each in found[1:]]
+
+    programs = (coarse.replace("42", str(seed)) for seed in range(100))
+    program = next(each for each in programs if moves(each) == [False, True])
+    toy = task(tmp_path / "r", program, EVALUATOR)
+    done = treewright("init", "--from", "openevolve", str(toy.path))
+    assert "a fixed seed hides its noise" in done.stdout
 
 
 def test_a_broken_evaluator_stops_the_run_with_its_message(tmp_path: Path, treewright) -> None:
@@ -396,7 +444,63 @@ def test_any_program_can_be_perturbed(source: str) -> None:
     text = perturb(source, 3)
     assert text is not None
     ast.parse(text)
-    assert "_treewright_draw()" in text
+    assert "_treewright_draw(1" in text
+
+
+HIDDEN_DRAWS = {
+    "a function in one line": "def search(): return random.random()",
+    "a lambda": "search = lambda: random.random()",
+    "many calls before": "def near(a):\n    return a\nfor i in range(5000): near(i)\n"
+    "def search():\n    return random.random()",
+    "two targets": "def search():\n    rng, n = random.Random(4), 3\n    return rng.random() * n",
+    "no target": "def search():\n    return random.Random(4).random()",
+    "a method": "draw = random.Random(4).random\ndef search():\n    return draw()",
+    "a list": "def search():\n    r = [random.Random(4)]\n    return r[0].random()",
+    "an entry": "d = {}\ndef search():\n    d[0] = random.Random(4)\n    return d[0].random()",
+    "a condition": "def search():\n    if r := random.Random(4):\n        return r.random()",
+    "an alias": "from random import Random as R\ndef search():\n    return R(4).random()",
+    "a state": "s = random.getstate()\ndef search():\n    random.setstate(s)\n"
+    "    return random.random()",
+    "another module seeds": "def search():\n    prepare()\n    return random.random()",
+    "a subclass": "def search():\n    return OWN.random()",
+    "an attribute": "def search():\n    return HOLDER.rng.random()",
+    "an object": "def search(holder=HOLDER()):\n    return holder.own.random()",
+}
+AROUND = """\
+import random
+class Own(random.Random): pass
+class Holder:
+    rng = random.Random(3)
+    def __init__(self): self.own = random.Random(3)
+def prepare(): random.seed(42)
+OWN, HOLDER = Own(3), Holder
+# EVOLVE-BLOCK-START
+BODY
+# EVOLVE-BLOCK-END
+"""
+
+
+@pytest.mark.parametrize("name", HIDDEN_DRAWS)
+def test_hidden_random_numbers_are_moved(name: str) -> None:
+    source = AROUND.replace("BODY", HIDDEN_DRAWS[name])
+    found = []
+    for draws in (perturbation.CONTROL, 7):
+        random.seed(5)
+        text = perturb(source, draws, block=True)
+        assert text is not None
+        module: dict = {"__name__": "program"}
+        exec(text, module)
+        random.seed(7)
+        found.append(module["search"]())
+    assert found[0] != found[1]
+
+
+def test_a_block_inside_a_function_is_perturbed() -> None:
+    source = "import random\ndef search():\n    x = 1\n    # EVOLVE-BLOCK-START\n"
+    text = perturb(f"{source}    return x\n    # EVOLVE-BLOCK-END\n", 7, block=True)
+    assert text is not None
+    inside = text.partition("START")[2]
+    assert "_treewright_draw(1, None)\n    return x" in inside
 
 
 def test_a_file_that_is_not_python_is_not_perturbed() -> None:

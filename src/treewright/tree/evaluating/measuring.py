@@ -31,6 +31,9 @@ from treewright.tree.records.model import UNREADABLE_RESULTS
 from treewright.tree.repository.worktrees import Worktrees
 
 PARENT_SWEEP_FAILED = "parent_sweep_failed"
+_EXACT_CHECKS = ((7, True), (11, False))
+"""The sweeps that check an exact candidate: the draws of the perturbation, and whether
+TREEWRIGHT_SEED is set."""
 _OTHER_SEED = 1001
 """The repeat number that gives the second sweep of an exact candidate another seed."""
 
@@ -54,45 +57,54 @@ class Measuring:
         return self._measure()
 
     def require_exact(self, results: bytes | None) -> None:
-        """Sweep the candidate again as a run does with its root: with another seed and perturbed,
-        and without a seed.
+        """Sweep the candidate again, as a run does with its root, under other random numbers.
 
         Raises:
             Rejected: A metric with `deterministic = true` differs.
         """
-        config = self.request.config
-        change = Perturbation(config, self.request.protected_paths)
         with self.timed("check_sweep"):
-            again = self._sweep_again(change)
-            unseeded = self._sweep_again(None, is_seeded=False)
-            found = self._difference(results, unseeded) if unseeded is not None else None
-            if again is not None and found is None and self._difference(results, again) is None:
-                return
-            found = found or self._difference(results, self._sweep_again(None))
-            if found is None:
-                if again is None:
-                    return
-                control = self._sweep_again(dataclasses.replace(change, draws=CONTROL))
-                if control is None or self._difference(control, again) is None:
-                    return  # the number depends on the text of the program, not on chance
-                found = self._difference(results, again)
-        assert found is not None
-        raise Rejected(
-            scoring.NOT_DETERMINISTIC,
-            f"{found[0]} is {found[1]}, of the same code with other random numbers: set seeds or "
-            "repeats for it in place of deterministic",
-        )
+            for draws, is_seeded in _EXACT_CHECKS:
+                found = self._find_noise(results, draws, is_seeded)
+                if found is not None:
+                    raise Rejected(
+                        scoring.NOT_DETERMINISTIC,
+                        f"{found[0]} is {found[1]}, of the same code with other random numbers: "
+                        "set seeds or repeats for it in place of deterministic",
+                    )
 
-    def _sweep_again(self, change: Perturbation | None, *, is_seeded: bool = True) -> bytes | None:
-        """Sweep the candidate with another seed; None if that gives no results."""
+    def _find_noise(
+        self, results: bytes | None, draws: int, is_seeded: bool
+    ) -> tuple[str, str] | None:
+        """Return the metric that differs in a perturbed sweep, and its values."""
+        change = Perturbation(self.request.config, self.request.protected_paths, draws)
+        again = self._sweep_again(change, is_seeded)
+        if again is not None and self._difference(results, again) is None:
+            return None
+        plain = self._sweep_again(None, is_seeded)
+        if plain or is_seeded:
+            found = self._difference(results, plain)
+            if found is not None:
+                return found
+        control = self._sweep_again(dataclasses.replace(change, draws=CONTROL), is_seeded)
+        if again is None or not control or self._difference(control, again) is None:
+            return None  # the number depends on the text of the program, not on chance
+        return self._difference(results, again)
+
+    def _sweep_again(self, change: Perturbation | None, is_seeded: bool) -> bytes | None:
+        """Sweep the candidate with another seed or none; None if that takes too long.
+
+        A sweep that fails has no results: b"".
+        """
         request = self.request
         worktree = self.worktrees.pristine_candidate(request.eval_id, self.commit)
         if change is not None:
             change.apply(worktree)
         try:
-            return self._sweep_checkout(_OTHER_SEED, "check_sweep", is_seeded=is_seeded)
+            return self._sweep_checkout(_OTHER_SEED, "check_sweep", is_seeded=is_seeded) or b""
         except Rejected as problem:
-            if problem.error.code not in ("sweep_failed", "sweep_timeout"):
+            if problem.error.code == "sweep_failed":
+                return b""
+            if problem.error.code != "sweep_timeout":
                 raise
             return None
 
@@ -145,7 +157,7 @@ class Measuring:
             context = dataclasses.replace(context, seed=None)
         configs = ConfigRange(0, request.sweep_config_limit)
         try:
-            run = run_sweep(request.config.sweep, self._context(number), configs, name)
+            run = run_sweep(request.config.sweep, context, configs, name)
         except Distrusted as problem:
             raise Rejected(problem.code, str(problem)) from None
         done = run.done
