@@ -76,14 +76,14 @@ def project_replayer(
     shared: Replayer, project: Project, axioms: frozenset[str] = DEFAULT_AXIOMS
 ) -> Replayer:
     """Return the worker's replayer for a project; it does not load the project or read texts."""
-    made = Replayer(shared._home, axioms=axioms, project=project)
+    made = Replayer(shared._host, axioms=axioms, project=project)
     made.processes.judge = cast("RestartedProcess[Any]", LentProcess(shared.processes.judge))
     return made
 
 
 def lent_replayer(shared: Replayer, axioms: frozenset[str]) -> Replayer:
     """Return a replayer with another policy on the running processes."""
-    made = Replayer(shared._home, axioms=axioms)
+    made = Replayer(shared._host, axioms=axioms)
     made.processes = shared.processes
     made._originals = shared._originals
     made.close = lambda: None

@@ -108,7 +108,7 @@ class LeanProcesses:
         self.project = project
         self.replayer = Replayer(host, axioms=axioms, project=project)
         self._axioms = axioms
-        self._is_stale = False
+        self._is_stale = False  # a separate replay check of `judge` found a changed file
         self._limits = limits or SessionLimits()
         self._target = self._limits.sessions + self._limits.spares
         self._last_build = _last_build(host)

@@ -199,6 +199,7 @@ class Prover:
     # -- the result of the run ------------------------------------------------------------
 
     def _run_result(self, checker: ScriptChecker, complete: bool) -> RunResult:
+        """Write the copies of the file and the certificate, and return the result of the run."""
         record = self.run.record
         goals: list[GoalResult] = []
         for spec in checker.specs:

@@ -29,9 +29,9 @@ def test_a_proof_is_accepted_and_certified(check: Replayer) -> None:
     assert certificate.targets == ("goal",)
     assert set(certificate.axioms) <= {"propext", "Quot.sound", "Classical.choice"}
     assert certificate.constants >= 2
-    assert certificate.home == check._home.digest()
+    assert certificate.home == check._host.digest()
     trusts_imports = "as they are compiled" in certificate.checks[-1]
-    assert trusts_imports == (check._home.backend == "native")
+    assert trusts_imports == (check._host.backend == "native")
     assert any("soundness" in warning for warning in certificate.warnings)
 
 

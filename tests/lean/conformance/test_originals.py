@@ -73,7 +73,7 @@ def test_who_may_read_no_other_is_asked_about_the_same(
         assert verdict.proved, verdict
         assert check.processes.original.pid == read
     assert check.text(ORIGINAL, ORIGINAL.replace("sorry", "rfl", 1), ["a"]).proved
-    if check._home.backend == "native":
+    if check._host.backend == "native":
         other = ORIGINAL.replace("True", "3 = 3")
         assert check.text(other, other.replace("by sorry", "rfl"), ["b"]).proved
         assert check.processes.original.pid != read
@@ -82,7 +82,7 @@ def test_who_may_read_no_other_is_asked_about_the_same(
 def test_originals_are_forgotten_when_there_are_too_many(
     check: Replayer, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "MOST", 1)
+    monkeypatch.setattr(reader, "MOST_ORIGINALS", 1)
     for number in (1, 2, 1):
         text = f"theorem a{number} : {number} = {number} := by sorry\n"
         assert check.text(text, text.replace("by sorry", "rfl")).proved

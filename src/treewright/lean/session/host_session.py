@@ -48,13 +48,13 @@ class HostSession:
 
     def __init__(
         self,
-        home: Host,
+        host: Host,
         imports: Sequence[str] = ("Init",),
         preamble: str = "",
         project: Project | None = None,
     ) -> None:
-        self._host = home
-        self._process = LeanProcess(home)
+        self._host = host
+        self._process = LeanProcess(host)
         try:
             self._feed = ModuleFeed(self._process, project)
             self._open(tuple(imports), preamble)

@@ -65,6 +65,8 @@ class Field(msgspec.Struct, frozen=True, gc=False):
 
 
 class Alternative(msgspec.Struct, frozen=True, gc=False):
+    """A constructor of an inductive type, with the fields that it adds."""
+
     name: str
     fields: tuple[Field, ...] = ()
 

@@ -63,15 +63,15 @@ class Replayer:
 
     def __init__(
         self,
-        home: Host,
+        host: Host,
         *,
         axioms: frozenset[str] = DEFAULT_AXIOMS,
         project: Project | None = None,
     ) -> None:
-        self._home = home
+        self._host = host
         self._axioms = axioms
         self._project = project
-        self.processes = ReplayProcesses(home, project)
+        self.processes = ReplayProcesses(host, project)
         self._originals = Originals(self.processes.original)
         self.stale = False
         """Whether a verdict was stale. All later verdicts are stale too: the host knows the old
@@ -229,10 +229,10 @@ class Replayer:
     def _modules(self, reference: Reference) -> tuple[ModuleDigest, ...]:
         """Return the digests of the project's modules; raise `_Ended` if one changed since it was
         read."""
-        if changed := self._home.changed(reference.own):
+        if changed := self._host.changed(reference.own):
             raise _Ended("stale", f"{changed} was changed since it was read: begin again")
         if self._project is None:
-            return self._home.digests(reference.own)
+            return self._host.digests(reference.own)
         modules = self._project.modules_for(reference.imports)
         if edited := self._project.changed(module.name for module in modules):
             raise _Ended("stale", f"{edited} was edited since it was read: begin again")
@@ -252,13 +252,13 @@ class Replayer:
             treewright=__version__,
             original=digest(original),
             candidate=digest(candidate),
-            home=self._home.digest(),
+            home=self._host.digest(),
             targets=tuple(sorted(verdict.names)),  # the caller's targets, or those found
             axioms=verdict.axioms,
             allowed_axioms=tuple(sorted(self._axioms)),
             filled=verdict.filled,
             constants=verdict.constants,
-            checks=checks_of(self._home.backend),
+            checks=checks_of(self._host.backend),
             warnings=kernel_warnings(judge.lean),
             modules=modules,
         )
