@@ -31,8 +31,8 @@ _encode = msgspec.json.Encoder().encode
 _decode = jsontext.decoder(records.Line)
 
 
-def decoded(line: L) -> L:
-    """Return a line as a later process will read it.
+def round_trip(line: L) -> L:
+    """Encode a line and decode it again; return it as a later process will read it.
 
     Raises:
         UsageError: The line cannot be written or read.
@@ -48,11 +48,11 @@ def decoded(line: L) -> L:
         raise UsageError(f"data is written as JSON, and this cannot be: {error}") from None
 
 
-def decoded_data(data: Any) -> Any:
-    """Return data as a later process will read it; see `decoded`."""
+def round_trip_data(data: Any) -> Any:
+    """Return data as a later process will read it; see `round_trip`."""
     if data is None or type(data) is bool:
         return data
-    return decoded(records.Told(number=0, score=0.0, data=data)).data
+    return round_trip(records.Told(number=0, score=0.0, data=data)).data
 
 
 def reason_text(reason: object) -> str:
@@ -129,7 +129,7 @@ def new_settings(arguments: Mapping[str, Any]) -> records.Settings:
         value = getattr(settings, name)
         if value is not None and value < least:
             raise UsageError(f"{name} must be at least {least}")
-    return decoded(records.Created(settings=settings)).settings
+    return round_trip(records.Created(settings=settings)).settings
 
 
 def check_same_settings(recorded: records.Settings, arguments: Mapping[str, Any]) -> None:

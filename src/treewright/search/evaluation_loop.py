@@ -93,7 +93,7 @@ class EvaluationLoop:
                     if done is not None:
                         with interrupts.deferred():
                             del under_way[done.request.number]
-                            finished = self._settle(done)
+                            finished = self._tell_outcome(done)
                         if finished is not None:
                             self._call_back(finished)
             finally:
@@ -110,7 +110,7 @@ class EvaluationLoop:
             return 0.0
         return self._until - time.monotonic() if self._until < math.inf else math.inf
 
-    def _settle(self, done: Done[Task, Score | Result]) -> Finished | None:
+    def _tell_outcome(self, done: Done[Task, Score | Result]) -> Finished | None:
         """Tell the outcome of a task, or give the task back and keep the error."""
         search, task, error = self._search, done.request, done.error
         worker = done.worker.name if done.worker else None

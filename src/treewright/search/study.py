@@ -99,7 +99,7 @@ def open_search(
         "actions": tuple(actions) if actions is not None else None,
         "direction": direction,
         "gate": gate,
-        "root_data": arguments.decoded_data(root),
+        "root_data": arguments.round_trip_data(root),
         "root_score": arguments.plain_score(root_score),
     }
     given = {name: value for name, value in given.items() if value is not None}
@@ -194,7 +194,7 @@ class Search:
         """
         number = _number(task)
         value, by_config = scores.check(score)
-        line = arguments.decoded(
+        line = arguments.round_trip(
             records.Told(
                 number=number,
                 score=by_config if by_config is not None else value,
@@ -240,7 +240,7 @@ class Search:
         number = _number(task)
         with self._changed:
             self._recorder.history.check_pending(number)
-            line = arguments.decoded(
+            line = arguments.round_trip(
                 records.Failed(
                     number=number,
                     reason=arguments.reason_text(reason),

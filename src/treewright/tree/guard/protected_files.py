@@ -65,6 +65,7 @@ def _expected(repo: Path, commit: str, protected: tuple[str, ...]) -> _Expected:
     paths = match_protected(found.entries, protected)
     submodules = {path: found.entries[path][1] for path in sorted({*paths} & {*found.submodules})}
     files = {path: found.entries[path] for path in paths if path not in submodules}
+    # `.git/info/attributes` can convert files too; where `.git` is a file, it lies elsewhere.
     is_plain = (repo / ".git").is_dir() and not (repo / ".git/info/attributes").exists()
     disabled = _disabled_settings(repo) if paths else set[str]()
     if files and (found.attributes or not is_plain or "core.symlinks" in disabled):

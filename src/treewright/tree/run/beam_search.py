@@ -98,7 +98,7 @@ class BeamSearch(TreeSearch):
         return not (changes_tree and steering.in_round(self.manifest))
 
     def keep_files(self) -> None:
-        self.parts.kept_files.load_all(self.manifest)
+        self.parts.deciding_files.load_all(self.manifest)
 
     # -- ideas ----------------------------------------------------------------------------
 

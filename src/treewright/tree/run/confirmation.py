@@ -31,11 +31,11 @@ _log = logging.getLogger("treewright")
 
 @dataclass(frozen=True, slots=True)
 class Confirmer:
-    """Requests and judges the held-out sweeps of one run."""
+    """Makes the requests for the held-out sweeps of one run, and judges their results."""
 
     worktrees: Worktrees
     config: Config
-    kept_files: DecidingFiles
+    deciding_files: DecidingFiles
     owner: str = ""
     cancel: threading.Event | None = None
 
@@ -49,7 +49,7 @@ class Confirmer:
         ids = heldout_ids(manifest)
         baseline = node.artifacts.baseline
         if baseline is not None:
-            found = self._parse(self.kept_files.read(baseline).data, manifest)
+            found = self._parse(self.deciding_files.read(baseline).data, manifest)
             if all(i in found.sound_ids for i in ids):
                 return ev.HeldoutMeasured(node_id=node_id, artifact=baseline)
         name = layout.heldout(node_id)
@@ -61,7 +61,7 @@ class Confirmer:
             return ev.HeldoutMeasured(node_id=node_id, artifact=kept.artifact)
         _log.info("measuring %s on the held-out configs", node_id)
         try:
-            measured = heldout.measure(request, self.cancel, self.kept_files)
+            measured = heldout.measure(request, self.cancel, self.deciding_files)
         finally:
             self.worktrees.remove_candidate(name)
         if measured.problem == heldout.CANCELLED:
@@ -101,7 +101,7 @@ class Confirmer:
         if not manifest.dry_run:
             return request
         return msgspec.structs.replace(
-            request, idea=idea, parent_heldout=self._of_parent(manifest, evaluation).data
+            request, idea=idea, parent_heldout=self._parent_results(manifest, evaluation).data
         )
 
     def judge(
@@ -109,7 +109,7 @@ class Confirmer:
     ) -> ev.Confirmed:
         """Return the event that says whether a candidate is confirmed by its held-out results."""
         assert evaluation.parent_relative is not None
-        baseline = self._of_parent(manifest, evaluation)
+        baseline = self._parent_results(manifest, evaluation)
         ids = heldout_ids(manifest)
         swept = measured.results
         found = self._compare(manifest, swept, baseline.data, measured.problem)
@@ -128,10 +128,11 @@ class Confirmer:
             eval_id=evaluation.eval_id, confirmation=confirmation, seconds=measured.seconds
         )
 
-    def _of_parent(self, manifest: Manifest, evaluation: Evaluation) -> KeptFile:
+    def _parent_results(self, manifest: Manifest, evaluation: Evaluation) -> KeptFile:
+        """Return the held-out results of the parent of an evaluation."""
         parent = manifest.nodes[evaluation.parent_node_id].artifacts.heldout
         assert parent is not None
-        return self.kept_files.read(parent)
+        return self.deciding_files.read(parent)
 
     def _request(
         self, manifest: Manifest, name: str, attempt: int, node: Node, commit: str, log_dir: str

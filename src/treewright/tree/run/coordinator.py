@@ -112,7 +112,7 @@ class Coordinator:
             return
         parts = self.parts
         do = worker.Worker(
-            parts.fence, parts.kept_files, parts.known_results, dry_run=self.manifest.dry_run
+            parts.fence, parts.deciding_files, parts.known_results, dry_run=self.manifest.dry_run
         )
         executor = self.make_executor(do)
         loop = WorkLoop(parts, self.search, executor, self.control_state, self._root_check)

@@ -52,8 +52,18 @@ _log = logging.getLogger("treewright")
 class RunRequest:
     """A run to open, as the command line or a program asks for it.
 
-    `make_baseline` and `preflight` concern a new run, `max_hours` limits this invocation, and
-    `extend` records changed settings instead of refusing them.
+    Attributes:
+        shape: The flags that define a run.
+        choosing: The flags that choose its policy.
+        make_baseline: Whether to sweep the root for a new run without a usable baseline.
+        preflight: Whether to try the sweep and the tests on the root before a new run.
+        retention: The files of candidates to keep.
+        failure_rules: Retries and time limits of evaluations.
+        parallelism: Where evaluations run, and how many at once.
+        stale_seconds: The age at which the lease of another process counts as abandoned.
+        force: Whether to take the run over from a process that still owns it.
+        max_hours: The limit of this invocation.
+        extend: Whether to record changed settings instead of refusing them.
     """
 
     repo: Path
@@ -95,6 +105,10 @@ def open_run(
         request: The run, and the settings of this invocation.
         observer: Called with every recorded event.
         cancel: Ends the work when it is set.
+
+    Raises:
+        LockActive: Another process owns the run.
+        UsageError: The request does not fit the run, or a new run fails its checks.
     """
     repo = find_repository(request.repo)
     _check_backend(request.parallelism)
@@ -102,9 +116,9 @@ def open_run(
     run_id = run_directory.new_run_id(runs) if request.run_id is None else request.run_id
     run_directory.validate_run_id(run_id)
     run_dir = runs / run_id
-    new_run = None
-    if not store.exists(run_dir):
-        new_run = _new_run(request, repo, run_dir, run_id)
+    checked = None
+    if not store.exists(run_dir):  # checked first: a run that is refused leaves no directory
+        checked = _check_new_run(request, repo, run_dir, run_id)
     run_directory.prepare(run_dir)
     shared_paths.unlock(run_dir)
     with contextlib.ExitStack() as stack:
@@ -121,8 +135,8 @@ def open_run(
         cleanup.remove_temporaries(run_dir)
         cancel = cancel or threading.Event()
         if owned.is_new:
-            new_run = new_run or _new_run(request, repo, run_dir, run_id)
-            _create(owned, *new_run, cancel)
+            new_run, root = checked or _check_new_run(request, repo, run_dir, run_id)
+            _create(owned, new_run, root, cancel)
         else:
             shape = extend(owned, request.shape) if request.extend else request.shape
             shape.check_against(owned.manifest)
@@ -210,7 +224,10 @@ def _create(owned: RunStore, new_run: NewRun, root: Root, cancel: threading.Even
     owned.snapshot()
 
 
-def _new_run(request: RunRequest, repo: Path, run_dir: Path, run_id: str) -> tuple[NewRun, Root]:
+def _check_new_run(
+    request: RunRequest, repo: Path, run_dir: Path, run_id: str
+) -> tuple[NewRun, Root]:
+    """Return a new run and its root commit, after the checks that need no sweep."""
     config_path = _config_path(request, repo)
     hide_from_status(repo, run_directory.STATE_DIR)
     new_run = NewRun(

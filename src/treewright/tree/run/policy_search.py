@@ -192,7 +192,7 @@ class PolicySearch(TreeSearch):
         event.seen, event.without = planned.seen, without
         self.parts.store.record(event)
         self._undecided[event.eval_id] = None
-        self.parts.kept_files.load_nodes([node])
+        self.parts.deciding_files.load_nodes([node])
         self.parts.requests.keep_idea(self.manifest.evaluations[event.eval_id])
         if not planned.is_reserved:
             self._state.sequencer.tree.reserve(*planned.choice)
@@ -295,27 +295,27 @@ class PolicySearch(TreeSearch):
 
     def keep_files(self) -> None:
         """Keep the root, and the nodes and results of evaluations under way."""
-        manifest, kept_files = self.manifest, self.parts.kept_files
+        manifest, deciding_files = self.manifest, self.parts.deciding_files
         undecided = [e for e in manifest.evaluations.values() if e.decision is None]
         names = {ROOT_NODE, *(e.parent_node_id for e in undecided)}
-        kept_files.load_nodes(manifest.nodes[name] for name in sorted(names))
+        deciding_files.load_nodes(manifest.nodes[name] for name in sorted(names))
         for evaluation in undecided:
             if evaluation.results_csv is not None:
-                kept_files.keep_in_memory(kept_files.read(evaluation.results_csv))
+                deciding_files.keep_in_memory(deciding_files.read(evaluation.results_csv))
 
     def _release_files(self, evaluation: Evaluation, node: Node | None) -> None:
         """Drop the files of a settled evaluation from memory, so that it holds only those of
         evaluations under way."""
-        kept_files = self.parts.kept_files
+        deciding_files = self.parts.deciding_files
         if node is not None:
-            kept_files.load_nodes([node])
-            kept_files.drop(baselines([node]))
+            deciding_files.load_nodes([node])
+            deciding_files.drop(baselines([node]))
         elif evaluation.results_csv is not None:
-            kept_files.drop([evaluation.results_csv])
+            deciding_files.drop([evaluation.results_csv])
         parent = evaluation.parent_node_id
         others = (self.manifest.evaluations[name].parent_node_id for name in self._undecided)
         if parent != ROOT_NODE and parent not in others:
-            kept_files.drop(baselines([self.manifest.nodes[parent]]))
+            deciding_files.drop(baselines([self.manifest.nodes[parent]]))
 
 
 @dataclass(slots=True)

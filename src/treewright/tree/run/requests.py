@@ -49,7 +49,7 @@ class Requests:
     store: RunStore
     repo: Path
     config: Config
-    kept_files: DecidingFiles
+    deciding_files: DecidingFiles
     expected_ids: list[int]
     owner: str
     _ideas: dict[str, bytes] = field(default_factory=dict, init=False)
@@ -121,7 +121,7 @@ class Requests:
 
     def _baseline(self, node: Node) -> KeptFile:
         assert node.artifacts.baseline is not None
-        return self.kept_files.get(node.artifacts.baseline)
+        return self.deciding_files.get(node.artifacts.baseline)
 
     def _context(self, node: Node, evaluation: Evaluation) -> str:
         """Return the text about the parent for agents; equal requests share it."""

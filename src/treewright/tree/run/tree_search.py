@@ -69,7 +69,7 @@ class RunParts:
     expected: list[int] = field(init=False)
     """The configs that every candidate is swept on."""
     worktrees: Worktrees = field(init=False)
-    kept_files: DecidingFiles = field(init=False)
+    deciding_files: DecidingFiles = field(init=False)
     known_results: KnownResults = field(init=False)
     expander: Expander = field(init=False)
     confirmer: Confirmer = field(init=False)
@@ -82,20 +82,22 @@ class RunParts:
         self.fence = Fence(self.cancel, self.store.lease.check)
         self.inbox = Inbox(run_dir)
         self.worktrees = Worktrees(self.repo, run_dir, manifest.tree_run_id)
-        self.kept_files = DecidingFiles(run_dir, self.repo, manifest.tree_run_id, manifest.dry_run)
+        self.deciding_files = DecidingFiles(
+            run_dir, self.repo, manifest.tree_run_id, manifest.dry_run
+        )
         root = manifest.nodes[ROOT_NODE].artifacts.baseline
         assert root is not None
-        self.expected = expected_ids(manifest, self.config, self.kept_files.read(root).data)
+        self.expected = expected_ids(manifest, self.config, self.deciding_files.read(root).data)
         earlier = EarlierResults()
         if self.config.sweep.reuse_results and not manifest.dry_run:
             earlier = EarlierResults.of(run_dir.parent, manifest)
-        self.known_results = KnownResults.of(manifest, self.kept_files, earlier)
+        self.known_results = KnownResults.of(manifest, self.deciding_files, earlier)
         self.expander = Expander(self.repo, run_dir, self.config, self.owner, self.fence)
         self.requests = Requests(
-            self.store, self.repo, self.config, self.kept_files, self.expected, self.owner
+            self.store, self.repo, self.config, self.deciding_files, self.expected, self.owner
         )
         self.confirmer = Confirmer(
-            self.worktrees, self.config, self.kept_files, self.owner, self.fence
+            self.worktrees, self.config, self.deciding_files, self.owner, self.fence
         )
 
     @property
