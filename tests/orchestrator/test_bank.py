@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -15,6 +15,7 @@ import pytest
 from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.cli.bank import bank as bank_command
 from treewright.kernel.errors import UsageError
+from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.bank_run import run_bank
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import read_bank
@@ -22,7 +23,7 @@ from treewright.orchestrator.goals.project import estimate_difficulty
 from treewright.orchestrator.ledger.records import Attempt
 from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Scheduler
-from treewright.orchestrator.types import Result, StrategyType
+from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
@@ -167,6 +168,50 @@ def test_imports_are_modules_and_ids_are_ids(tmp_path: Path) -> None:
     assert "nested too deeply" in reasons[2]
 
 
+def stored_proof(goal: Goal, run_id: str) -> Attempt:
+    """Return an attempt that claims to have proved a goal by `rfl`."""
+    return Attempt(
+        key=f"{run_id}/{goal.id}/micro/8/1",
+        run_id=run_id,
+        goal_id=goal.id,
+        goal_hash=Ledger.hash_goal(goal),
+        goal_text=goal.text,
+        goal_class="",
+        strategy=StrategyType.MICRO,
+        status="proved",
+        time_seconds=0.1,
+        cpu_seconds=0.1,
+        budget=8.0,
+        toolchain="",
+        imports=goal.imports,
+        tactics=("rfl",),
+        subgoals=(),
+        error=None,
+        metadata={},
+    )
+
+
+def test_a_lost_check_of_a_stored_proof_withdraws_nothing(tmp_path: Path) -> None:
+    """A check that was lost says nothing about the proof."""
+
+    async def lose(goal: Goal, tactics: Sequence[str], timeout: float) -> Verdict:
+        return Verdict("lost", "Lean ended")
+
+    goals = read_bank(bank(tmp_path, '{"id": "g", "text": "1 = 1"}'))
+    announced: list[str] = []
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        run_id = ledger.open_run("bank-x", "bank", goals.digest, "{}")
+        ledger.record(stored_proof(goal, run_id) for goal in goals.goals)
+        workers = [FakeWorker(StrategyType.MICRO, lambda _: True)]
+        scheduler = Scheduler(
+            OrchestratorConfig(), ledger=ledger, workers=workers, verify=lose, run_id=run_id
+        )
+        asyncio.run(scheduler.recheck({goal.id: goal for goal in goals.goals}, announced.append))
+        (kept,) = ledger.query("SELECT status FROM attempts")
+    assert announced[-1].startswith("g: its stored proof could not be checked (lost: Lean ended)")
+    assert kept["status"] == "proved"
+
+
 @pytest.mark.xdist_group("orchestrator-lean")
 def test_a_success_in_the_ledger_is_a_claim_when_a_run_goes_on(
     tmp_path: Path, shared_lean: LeanAccess
@@ -181,28 +226,7 @@ def test_a_success_in_the_ledger_is_a_claim_when_a_run_goes_on(
         run_id = ledger.open_run(
             "bank-x", "bank", goals.digest, msgspec.json.encode(config, order="sorted").decode()
         )
-        ledger.record(
-            Attempt(
-                key=f"{run_id}/{goal.id}/micro/8/1",
-                run_id=run_id,
-                goal_id=goal.id,
-                goal_hash=Ledger.hash_goal(goal),
-                goal_text=goal.text,
-                goal_class="",
-                strategy=StrategyType.MICRO,
-                status="proved",
-                time_seconds=0.1,
-                cpu_seconds=0.1,
-                budget=8.0,
-                toolchain="",
-                imports=goal.imports,
-                tactics=("rfl",),
-                subgoals=(),
-                error=None,
-                metadata={},
-            )
-            for goal in goals.goals
-        )
+        ledger.record(stored_proof(goal, run_id) for goal in goals.goals)
         done = asyncio.run(
             run_bank(goals, config, ledger, timeout=600, announce=announced.append)
         ).results

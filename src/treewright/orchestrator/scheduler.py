@@ -184,7 +184,10 @@ class Scheduler:
             if verdict is None or verdict.proved:
                 continue
             why = f"{verdict.reason}: {verdict.detail}"
-            announce(f"{claim.goal_id}: its stored proof does not hold ({why}); it is tried again")
+            problem = "could not be checked" if verdict.is_fault else "does not hold"
+            announce(
+                f"{claim.goal_id}: its stored proof {problem} ({why}); the goal is tried again"
+            )
             if not verdict.is_fault:
                 self.ledger.withdraw(claim, f"the replay check of the stored proof says {why}")
 
