@@ -96,6 +96,22 @@ def test_a_candidate_that_rewrites_the_baseline_is_refused_alone(
     assert_other_candidates_unaffected(toy, manifest)
 
 
+def test_a_candidate_that_rewrites_the_baseline_and_fails_is_blamed_itself(
+    toy: ToyRepository,
+) -> None:
+    """Otherwise the next candidate that passes would be blamed for the change."""
+    sweeping_the_code(toy)
+    three_ideas(toy, cheat(f"{WORSE_BASELINE}; exit 1"))
+    with open_run(RunRequest(toy.path, "run", shape=Shape(**SHAPE))) as coordinator:
+        while coordinator.advance():
+            pass
+    manifest = store.load(toy.run_dir("run"))
+    cheated = manifest.evaluations["e000001"]
+    assert cheated.error is not None
+    assert cheated.error.code == "deciding_file_changed"
+    assert_other_candidates_unaffected(toy, manifest)
+
+
 def test_a_cheat_that_another_evaluation_finds_is_measured_by_the_original_baseline(
     toy: ToyRepository,
 ) -> None:

@@ -121,11 +121,13 @@ def run_tests(config: TestsConfig, context: CommandContext) -> ProcessResult:
     """Run the test command.
 
     Raises:
-        Distrusted: The tests passed, and their code changed a protected file or a baseline.
+        Distrusted: The tests changed a deciding file, or passed and changed a protected file.
     """
+    when = "while the tests ran"
     done = _run(config, context, layout.TESTS_LOG, {})
+    _restore_deciding_files(context, done, when)
     if done.ok:
-        _require_unchanged(context, "while the tests ran")
+        _require_protected_unchanged(context, when)
     return done
 
 
@@ -135,10 +137,12 @@ def run_sweep(
     """Run the sweep and read its results.
 
     Raises:
-        Distrusted: The sweep passed, but its results are not to be believed: its code changed a
-            protected file, a baseline or the root checkout, or the results lack their seal or are
-            not a plain file. Also raised, before anything runs, if the results have no directory.
+        Distrusted: The sweep changed a deciding file. Or it passed, but its results are not to be
+            believed: it changed a protected file or the root checkout, or the results lack their
+            seal or are not a plain file. Also raised, before anything runs, if the results have no
+            directory.
     """
+    when = "while it was swept"
     if config.results_csv is not None:
         results, inside = context.worktree / config.results_csv, context.worktree
     else:
@@ -161,6 +165,7 @@ def run_sweep(
         checkout = stack.enter_context(_root_checkout(config, context))
         before = root_checkout.take_snapshot(checkout) if checkout is not None else {}
         done = _run(config, context, log, variables, writable, checkout, key)
+        _restore_deciding_files(context, done, when)
         if checkout is not None and context.root is not None and done.ok:
             problem = root_checkout.describe_changes(context.root, checkout, before)
             if problem:
@@ -170,7 +175,7 @@ def run_sweep(
         return run
     if config.sealed:
         seals.remove_seal(results, inside, key)
-    _require_unchanged(context, "while it was swept")
+    _require_protected_unchanged(context, when)
     try:
         data = untrusted.read(results, untrusted.LARGEST_RESULTS, inside)
     except FileNotFoundError:
@@ -181,30 +186,35 @@ def run_sweep(
     return SweepRun(done, run.log, data)
 
 
-def _require_unchanged(context: CommandContext, when: str) -> None:
-    """Raise a Distrusted if a command changed protected files or deciding files.
+def _restore_deciding_files(context: CommandContext, done: ProcessResult, when: str) -> None:
+    """Restore deciding files that a command changed, and raise a Distrusted.
 
-    Changed deciding files are restored, unless a protected file changed as well.
+    A command that failed is no exception: the next candidate would be blamed for the change. A
+    command that was cancelled gets no verdict.
     """
-    root = context.root
-    if root is not None and root.protected:
-        changed = protected_files.find_changed(
-            root.repo, context.worktree, root.commit, root.protected
+    if context.deciding is None:
+        return
+    shared_paths.restore(context.deciding.run_dir)
+    changed = context.deciding.restore_changed()
+    if changed and not done.cancelled:
+        raise Distrusted(
+            DECIDING_FILE_CHANGED,
+            f"{format_paths(changed)}, by which candidates are judged, changed {when} and was "
+            "put back",
         )
-        if changed:
-            raise Distrusted(
-                PROTECTED_PATH_CHANGED,
-                f"its code changed protected {format_paths(changed)} {when}",
-            )
-    if context.deciding is not None:
-        shared_paths.restore(context.deciding.run_dir)
-        changed = context.deciding.restore_changed()
-        if changed:
-            raise Distrusted(
-                DECIDING_FILE_CHANGED,
-                f"{format_paths(changed)}, by which candidates are judged, changed {when} and was "
-                "put back",
-            )
+
+
+def _require_protected_unchanged(context: CommandContext, when: str) -> None:
+    """Raise a Distrusted if a command changed protected files."""
+    root = context.root
+    if root is None or not root.protected:
+        return
+    changed = protected_files.find_changed(root.repo, context.worktree, root.commit, root.protected)
+    if changed:
+        raise Distrusted(
+            PROTECTED_PATH_CHANGED,
+            f"its code changed protected {format_paths(changed)} {when}",
+        )
 
 
 @contextlib.contextmanager
