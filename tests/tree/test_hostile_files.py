@@ -234,7 +234,7 @@ def test_a_pipe_in_place_of_an_agents_log_does_not_block_the_run(tmp_path: Path)
     log = tmp_path / "agent.log"
     process.run(f"rm {log}; mkfifo {log}", cwd=tmp_path, log_path=log)
     assert transcript.scrub(log) == ""
-    assert "no plain file" in log.read_text()
+    assert "not a plain file" in log.read_text()
     os.mkfifo(tmp_path / "next.log")
     transcript.write(tmp_path / "next.log", "said")
     assert (tmp_path / "next.log").read_text() == "said"

@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     evaluations waited for it. All other sources count as quick, and the slow one has its ideas
     before the third choice, also on a busy machine."""
     toy = ToyRepository.create(tmp_path_factory.mktemp("live") / "repo")
-    real, real_is_done = DirectorySource.propose, Generation.is_done
+    real, real_wait = DirectorySource.propose, Generation.wait
     asked: list[threading.Thread] = []
     settled: list[object] = []
     enough = threading.Event()
@@ -46,8 +46,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
             assert enough.wait(LONG)
         return real(self, context, taken)
 
-    def is_done(self: Generation, wait: float | None = 0.0) -> bool:
-        return real_is_done(self, LONG if wait and self.node_id != SLOW else wait)
+    def wait(self: Generation, seconds: float | None = None) -> None:
+        real_wait(self, LONG if seconds and self.node_id != SLOW else seconds)
 
     def watch(event: object) -> None:
         if type(event).__name__ == "Settled" and asked:
@@ -58,7 +58,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DirectorySource, "propose", slow)
-        patch.setattr(Generation, "is_done", is_done)
+        patch.setattr(Generation, "wait", wait)
         shape = replace(DRY, ideas_per_node=5)
         steady(toy.path, "run", "best-first", shape, order="live", observer=watch)
     return FinishedRun(toy, Path("/nonexistent"))
