@@ -289,6 +289,7 @@ def test_the_budget_can_be_changed_during_a_run(toy: ToyRepository, policy: str 
         ("boost", {"node_id": "n0000"}, "n0000 is expanded next in any case"),
         ("inject", {}, "the idea is empty"),
         ("ban", {"pattern": " "}, "the pattern is empty"),
+        ("ban", {"pattern": "a\nb"}, "the pattern has more than one line"),
         ("ban", {"pattern": "a" * 10**6}, "the pattern has more than 1000 characters"),
         ("budget", {"settings": {"max_total_idea_evals": 1}}, None),
         ("budget", {"settings": {"seed": 1}}, "seed cannot be changed"),

@@ -157,6 +157,8 @@ def check_pattern(pattern: str) -> None:
     """Raise a ValueError if a pattern cannot be used in a ban."""
     if not pattern.strip():
         raise ValueError("the pattern is empty")
+    if len(pattern.strip().splitlines()) > 1:
+        raise ValueError("the pattern has more than one line; ideas are matched line by line")
     if len(pattern) > _LONGEST_PATTERN:
         raise ValueError(f"the pattern has more than {_LONGEST_PATTERN} characters")
 
