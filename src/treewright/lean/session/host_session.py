@@ -32,7 +32,7 @@ from treewright.lean.session.interface import (
     MissingModule,
     SessionLostError,
 )
-from treewright.lean.session.knowledge import NOTHING_KNOWN, Knowledge
+from treewright.lean.session.knowledge import NOTHING_KNOWN, Exploration, Knowledge, TestResult
 from treewright.lean.session.lemma_errors import explained
 from treewright.lean.session.process import LeanProcess, ProcessLost, Reply
 
@@ -155,6 +155,57 @@ class HostSession:
             library=library,
         )
         return reply.survey or NOTHING_KNOWN
+
+    def test(
+        self, state: ProofState | int, *, samples: int = 60, seed: int = 1, seconds: float = 1.0
+    ) -> TestResult:
+        """Try the first goal of a state on random values. Nothing is proved by that.
+
+        Raises:
+            LeanError: the session is lost.
+        """
+        reply = self._ask(
+            "test",
+            soft=DEFAULT_STEP_SECONDS,
+            hard=hard_limit(DEFAULT_STEP_SECONDS),
+            state=state_id(state),
+            samples=samples,
+            seed=seed,
+            ms=round(seconds * 1000),
+        )
+        assert reply.test is not None
+        return reply.test
+
+    def explore(
+        self,
+        state: ProofState | int,
+        *,
+        size: int = 6,
+        samples: int = 16,
+        seed: int = 1,
+        seconds: float = 3.0,
+        most: int = 4000,
+    ) -> Exploration:
+        """Return equations between small terms over the functions of a state's first goal.
+
+        They hold on random values; nothing is proved.
+
+        Raises:
+            LeanError: the session is lost.
+        """
+        reply = self._ask(
+            "explore",
+            soft=DEFAULT_STEP_SECONDS,
+            hard=hard_limit(DEFAULT_STEP_SECONDS),
+            state=state_id(state),
+            size=size,
+            samples=samples,
+            seed=seed,
+            ms=round(seconds * 1000),
+            most=most,
+        )
+        assert reply.explored is not None
+        return reply.explored
 
     def free(self, states: Sequence[ProofState | int]) -> None:
         self._ask("free", soft=None, hard=30.0, states=[state_id(s) for s in states])

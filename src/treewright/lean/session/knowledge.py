@@ -111,3 +111,47 @@ class Knowledge(msgspec.Struct, frozen=True, gc=False):
 
 
 NOTHING_KNOWN = Knowledge()
+
+
+class Assignment(msgspec.Struct, frozen=True, gc=False):
+    """The value of a variable, as Lean prints it."""
+
+    name: str
+    value: str
+
+
+class TestResult(msgspec.Struct, frozen=True, gc=False):
+    """The result of trying a goal on random values.
+
+    Args:
+        outcome: `false`: `values` show that the goal is false; `passed`: no value did; `unknown`:
+            the goal cannot be evaluated, for the `reason`.
+        tried: the number of assignments.
+        held: the number of assignments for which the hypotheses held.
+    """
+
+    outcome: Literal["false", "passed", "unknown"]
+    tried: int = 0
+    held: int = 0
+    values: tuple[Assignment, ...] = ()
+    reason: str = ""
+
+
+class Equation(msgspec.Struct, frozen=True, gc=False):
+    """An equation that holds on random values. `binders` are variables with their types."""
+
+    binders: tuple[tuple[str, str], ...]
+    type: str
+    left: str
+    right: str
+    size: int
+    functions: tuple[str, ...]
+
+
+class Exploration(msgspec.Struct, frozen=True, gc=False):
+    """Equations between small terms, by size; `is_complete` is false if a limit was reached."""
+
+    equations: tuple[Equation, ...]
+    terms: int
+    functions: tuple[str, ...]
+    is_complete: bool = msgspec.field(name="isComplete", default=True)

@@ -21,7 +21,7 @@ from treewright.lean.session.answers import (
     SorryPlace,
     SyntaxNode,
 )
-from treewright.lean.session.knowledge import Knowledge
+from treewright.lean.session.knowledge import Exploration, Knowledge, TestResult
 
 
 class Request(msgspec.Struct, kw_only=True, tag_field="op", tag=str.lower, omit_defaults=True):
@@ -88,6 +88,26 @@ class Survey(Request):
 
     state: int
     library: bool = False
+
+
+class Test(Request):
+    """Try the first goal of a state on random values."""
+
+    state: int
+    samples: int
+    seed: int
+    ms: int
+
+
+class Explore(Request):
+    """Return equations over the functions of the first goal of a state."""
+
+    state: int
+    size: int
+    samples: int
+    seed: int
+    ms: int
+    most: int
 
 
 class Free(Request):
@@ -224,6 +244,8 @@ REQUESTS: dict[str, type[Request]] = {
         Tactic,
         Focus,
         Survey,
+        Test,
+        Explore,
         Free,
         Reset,
         Audit,
@@ -269,6 +291,10 @@ class Reply(msgspec.Struct):
     uses_sorry: bool = False
     # survey
     survey: Knowledge | None = None
+    # test
+    test: TestResult | None = None
+    # explore
+    explored: Exploration | None = None
     # open, elaborate, reference
     env: int | None = None
     stopped: str = ""

@@ -192,8 +192,9 @@ function createGoals(heap, calls, names, terms) {
   }
 
   /**
-   * The first goal of a state by its terms: { target, hypotheses: [{ name, fvar, type, isLet }], unfold, release }. Terms are
-   * without assigned metavariables and live until `release`; `unfold` gives what a type says when its head is unfolded.
+   * The first goal of a state by its terms: { target, hypotheses: [{ name, fvar, id, type, isLet, value }], unfold, print,
+   * monadArgs, release }. Terms are without assigned metavariables and live until `release`; `unfold` gives what a type
+   * says when its head is unfolded; `monadArgs` are arguments for operations in MetaM.
    */
   function firstOf(state) {
     const [mvarId] = heap.readList(state.goals);
@@ -207,7 +208,8 @@ function createGoals(heap, calls, names, terms) {
     };
     const hypotheses = declarations(lctx).filter((d) => heap.scalar8(d, DECL_KIND) === 0).map((d) => ({
       name: names.show(field(d, LOCAL_DECL.userName)), fvar: names.show(field(d, LOCAL_DECL.fvarId)),
-      type: whole(field(d, LOCAL_DECL.type)), isLet: tag(d) === 1,
+      id: field(d, LOCAL_DECL.fvarId), type: whole(field(d, LOCAL_DECL.type)), isLet: tag(d) === 1,
+      value: tag(d) === 1 ? whole(field(d, LOCAL_DECL.value)) : 0,
     }));
     const monad = [
       copyWith(state.metaContext, {
@@ -227,7 +229,11 @@ function createGoals(heap, calls, names, terms) {
         return e;
       }
     };
-    return { target: whole(field(decl, MVAR_DECL.type)), hypotheses, unfold, release: () => kept.forEach(dec) };
+    const shown = (e) => print(e, { meta: monad[0], metaRef: monad[1], core: monad[2], coreRef: monad[3] });
+    return {
+      target: whole(field(decl, MVAR_DECL.type)), hypotheses, unfold, print: shown, monadArgs: () => monad.map(inc),
+      release: () => kept.forEach(dec),
+    };
   }
 
   return { describeAll, firstOf, instantiate, print, declarations };

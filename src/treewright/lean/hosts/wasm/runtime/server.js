@@ -36,6 +36,8 @@ const { createUnproved } = require('./unproved.js');
 const { createPrintAxioms } = require('./print_axioms.js');
 const { createProjects } = require('./projects.js');
 const { createSurvey } = require('./survey.js');
+const { createTester } = require('./tester.js');
+const { createExplorer } = require('./explorer.js');
 const { threadsStarted } = require('./sandbox.js');
 
 /** `roots`: what `imported` gave in the process whose memory this one has, if it has another's (image.js). */
@@ -63,6 +65,8 @@ function createServer(host, roots = null) {
   const stackGuard = createStackGuard(host);
   createPrintAxioms(heap, calls, names, environment);
   const survey = createSurvey(heap, calls, names, terms, environment, goals, given);
+  const tester = createTester(heap, calls, names, terms, environment, goals);
+  const explorer = createExplorer(heap, calls, names, terms, environment, goals);
   const unproved = createUnproved(heap, calls, names, terms, environment, syntax);
 
   /** The environment that was there when the process started (borrowed), if a header imports just that, or 0. */
@@ -176,6 +180,20 @@ function createServer(host, roots = null) {
       const state = proofs.find(id);
       if (heap.readList(state.goals).length === 0) throw new RequestError(`state ${id} has no goal`);
       return { survey: survey(state, heap.field(state.core, CORE_STATE.env), findEnvironment(state.environment).base, library) };
+    },
+
+    /** Tries the first goal of a state on random values. */
+    test({ state: id, samples, seed, ms }) {
+      const state = proofs.find(id);
+      if (heap.readList(state.goals).length === 0) throw new RequestError(`state ${id} has no goal`);
+      return { test: tester.test(state, { samples, seed, ms }) };
+    },
+
+    /** Equations over the functions of the first goal of a state that hold on random values. */
+    explore({ state: id, ...limits }) {
+      const state = proofs.find(id);
+      if (heap.readList(state.goals).length === 0) throw new RequestError(`state ${id} has no goal`);
+      return { explored: explorer.explore(state, limits) };
     },
 
     free({ states = [], envs = [] }) {

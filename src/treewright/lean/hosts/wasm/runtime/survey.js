@@ -10,20 +10,21 @@
  */
 const { createStatements } = require('./statements.js');
 const { createLemmas } = require('./lemmas.js');
+const { createShortNames } = require('./short_names.js');
 const { createOutlines, isVariable } = require('./outlines.js');
 const { createUses } = require('./uses.js');
 const { createVariables } = require('./variables.js');
 const { CORE_CONTEXT } = require('./elaborator.js');
 
 function createSurvey(heap, calls, names, terms, environment, goals, given) {
-  const { field, inc, dec } = heap;
-  const { truth } = calls;
+  const { field } = heap;
   const statements = createStatements(heap, names, terms, environment);
   const { patterns } = statements;
   const lemmas = createLemmas(heap, calls, names, environment, statements, given);
   const { isUnfoldable, outline, waysTo } = createOutlines(patterns);
   const { ownUses, relatedTo, fromLibrary } = createUses(statements, lemmas, outline);
   const { drivenBy, eliminatorOf, definitionsIn } = createVariables(heap, calls, names, terms, environment, patterns);
+  const createShortener = createShortNames(environment, names, heap, calls);
   const libraries = new Map(); // of an imported environment -> index
   let opened = new WeakMap(); // of where a proof began -> { constants, own, eliminators }
 
@@ -58,29 +59,6 @@ function createSurvey(heap, calls, names, terms, environment, goals, given) {
     if (wantLibrary) result.library = fromLibrary(goal, known, libraryOf(base, env));
     goal.release();
     return result;
-  }
-
-  /** Names as one may write them where the namespace is open, unless another thing has the shorter name. */
-  function createShortener(env, namespace, taken) {
-    const open = namespace === '' ? [] : namespace.split('.').map((_, i, parts) => parts.slice(0, parts.length - i).join('.'));
-    const isThere = (text) => {
-      const name = names.parse(text);
-      const info = environment.find(env, name);
-      dec(name);
-      if (info) dec(info);
-      return info !== 0;
-    };
-    return (text) => {
-      for (const [i, prefix] of open.entries()) {
-        if (!text.startsWith(`${prefix}.`)) continue;
-        const rest = text.slice(prefix.length + 1);
-        const isHidden = taken.has(rest.split('.')[0]) || open.slice(0, i).some((longer) => isThere(`${longer}.${rest}`));
-        const name = names.parse(text);
-        const isProtected = truth('l_Lean_isProtected', inc(env), name);
-        return isHidden || isProtected ? text : rest;
-      }
-      return text;
-    };
   }
 
   function readGoal(state, known) {
