@@ -25,7 +25,8 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.processes import LeanProcesses
+from treewright.lean.session.interface import LeanError
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.checker import ScriptChecker, Unchecked
 from treewright.proving.lean_environment import GoalError, LeanEnvironment
@@ -54,8 +55,6 @@ SHORTENING_SECONDS = 30.0
 CHECK_GRACE_SECONDS = 5.0
 """How long a replay check may go on after the user asked to stop."""
 _POLL_SECONDS = 0.1
-
-SessionFactory = Callable[[], LeanSession]
 
 _STOP_IN_WORDS: dict[Stop, str] = {
     "exhausted": "every tactic that was proposed has been tried",
@@ -102,19 +101,6 @@ def retry_phase(
 
 
 @dataclass(slots=True)
-class SharedSession:
-    """The Lean session that all searches of a run share. A session that ended is replaced."""
-
-    start: SessionFactory
-    session: LeanSession | None = None
-
-    def get(self) -> LeanSession:
-        if self.session is None or not self.session.alive:
-            self.session = self.start()
-        return self.session
-
-
-@dataclass(slots=True)
 class PhaseSearch:
     """The search of a phase with its runner. It can be paused for another search and continued."""
 
@@ -158,7 +144,7 @@ class GoalProver:
 
     Args:
         run: The run.
-        session: The Lean session for all searches.
+        lean: The owner of the Lean processes. All searches use its kept session.
         checker: Checks scripts.
         source: Suggests tactics.
         results: The results of the goals so far.
@@ -168,7 +154,7 @@ class GoalProver:
     """
 
     run: ProofRun
-    session: SharedSession
+    lean: LeanProcesses
     checker: ScriptChecker
     source: TacticSource
     results: Mapping[int, GoalResult]
@@ -394,7 +380,7 @@ class GoalProver:
     def _open_environment(self, opening: Opening) -> Iterator[LeanEnvironment]:
         """Free the states of the shared session at the end; close the session after an error."""
         environment = LeanEnvironment(
-            self.session.get, opening, step_seconds=self.run.record.settings.step_timeout
+            self.lean.kept_session, opening, step_seconds=self.run.record.settings.step_timeout
         )
         try:
             yield environment

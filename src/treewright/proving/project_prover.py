@@ -13,7 +13,6 @@ from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.import_order import by_written_imports
 from treewright.lean.project.project import Project
 from treewright.lean.project.workspace import find_root
-from treewright.lean.session.interface import LeanSession
 from treewright.lean.sorries import lean_files
 from treewright.proving import run, targets
 from treewright.proving.api import ProofService, Sources
@@ -64,8 +63,8 @@ class ProjectResult:
 class ProjectProver:
     """Proves the sorries below a directory of a Lake project.
 
-    Its Lean session and its replay check last until a file of the project is changed. Then
-    `open_project` is called again, so that the next files see the change.
+    Its Lean processes last until a file of the project is changed. Then `open_project` is called
+    again, so that the next files see the change.
     """
 
     def __init__(
@@ -108,7 +107,6 @@ class ProjectProver:
         self._observer = observer
         self._in_place = in_place
         self._lean: LeanProcesses | None = None
-        self._session: LeanSession | None = None
         self._project = open_project()
 
     def __enter__(self) -> Self:
@@ -153,20 +151,8 @@ class ProjectProver:
         if self._lean is None:
             axioms = frozenset(self._settings.axioms)
             self._lean = LeanProcesses(self._host, self._project, axioms=axioms)
-        service = ProofService(
-            self._lean.new_session,
-            self._lean.replayer,
-            self._project,
-            self._here,
-            self._sources,
-            observer,
-            stop_asked,
-            self._session,
-        )
-        try:
-            result = service.prove(targets.read_file_target(path), self._settings)
-        finally:
-            self._session = service.session
+        service = ProofService(self._lean, self._here, self._sources, observer, stop_asked)
+        result = service.prove(targets.read_file_target(path), self._settings)
         directory = Path(result.directory)
         if patch := run.write_patch(directory, result, self._base):
             self._observer.patch(path, result, patch)
@@ -178,8 +164,6 @@ class ProjectProver:
         return result
 
     def _close_processes(self) -> None:
-        if self._session is not None:
-            self._session.close()
         if self._lean is not None:
             self._lean.close()
-        self._session = self._lean = None
+        self._lean = None

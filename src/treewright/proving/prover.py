@@ -11,16 +11,14 @@ import msgspec
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.storage import atomic
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.session.inputs import GOAL_NAME, theorem_texts
-from treewright.lean.session.interface import LeanError, LeanSession
-from treewright.lean.verify.replayer import Replayer
+from treewright.lean.session.interface import LeanError
 from treewright.proving import layout
 from treewright.proving.checker import ScriptChecker, Unchecked
 from treewright.proving.phases import (
     GoalProver,
     Observer,
-    SessionFactory,
-    SharedSession,
     cancel_on_stop,
 )
 from treewright.proving.records import GoalResult, Iteration
@@ -37,23 +35,17 @@ class Prover:
 
     Args:
         run: The run, opened by its owner.
-        sessions: Starts a Lean session.
-        replayer: Makes the replay checks.
+        lean: The owner of the Lean processes. All searches use its kept session.
         source: Suggests tactics.
         stop_asked: Returns whether the user asked to stop.
         observer: Is told about the progress.
-        session: A Lean session to use, if there is one already. Afterwards it is the last session.
-        keeps_session: Whether the last session stays open, for the prover of another run.
     """
 
     run: ProofRun
-    sessions: SessionFactory
-    replayer: Replayer
+    lean: LeanProcesses
     source: TacticSource
     stop_asked: Callable[[], bool] = lambda: False
     observer: Observer = field(default_factory=Observer)
-    session: LeanSession | None = None
-    keeps_session: bool = False
     _results: dict[int, GoalResult] = field(default_factory=dict, init=False)
     _faults: dict[int, str] = field(default_factory=dict, init=False)
     _left_alone: tuple[str, ...] = field(default=(), init=False)
@@ -65,27 +57,21 @@ class Prover:
         complete, and `--resume` tries again. The same holds for the goals after a stop.
         """
         self._results = self.run.results()
-        shared = SharedSession(self.sessions, self.session)
-        try:
-            specs = self._read_goals(shared)
-            target, lean = self.run.record.target, self.run.record.lean
-            checker = ScriptChecker(target, self.replayer, specs, bool(lean.modules))
-            prover = GoalProver(
-                self.run,
-                shared,
-                checker,
-                self.source,
-                self._results,
-                self.stop_asked,
-                self.observer,
-            )
-            # `all` ends at the goal during which the user asked to stop.
-            complete = all(self._prove_goal(spec, prover) for spec in specs)
-            complete = complete and self._finish_partial_goals(prover) and not self._faults
-        finally:
-            self.session = shared.session
-            if self.session is not None and not self.keeps_session:
-                self.session.close()
+        specs = self._read_goals()
+        record = self.run.record
+        checker = ScriptChecker(record.target, self.lean.replayer, specs, bool(record.lean.modules))
+        prover = GoalProver(
+            self.run,
+            self.lean,
+            checker,
+            self.source,
+            self._results,
+            self.stop_asked,
+            self.observer,
+        )
+        # `all` ends at the goal during which the user asked to stop.
+        complete = all(self._prove_goal(spec, prover) for spec in specs)
+        complete = complete and self._finish_partial_goals(prover) and not self._faults
         result = self._run_result(checker, complete)
         write_result(self.run.directory, result)
         write_report(self.run.directory)
@@ -93,7 +79,7 @@ class Prover:
 
     # -- goals ----------------------------------------------------------------------------
 
-    def _read_goals(self, shared: SharedSession) -> list[GoalSpec]:
+    def _read_goals(self) -> list[GoalSpec]:
         target = self.run.record.target
         if isinstance(target, StatementTarget):
             return [statement_goal(target)]
@@ -102,7 +88,7 @@ class Prover:
             self._left_alone += names
             self.observer.trouble(names, error)
 
-        session = shared.get()
+        session = self.lean.kept_session()
         try:
             with cancel_on_stop(self.stop_asked, session.cancel):
                 return read_file_goals(target, session, leave_alone)
