@@ -28,7 +28,7 @@ from treewright.proving.records import (
 )
 from treewright.proving.settings import Mode, Settings
 from treewright.proving.tactics.exclusion import WithoutNames, knowledge_without
-from treewright.proving.tactics.source import AskingStopped, TacticSource
+from treewright.proving.tactics.source import AskingStopped, TacticSource, stop_when
 from treewright.proving.trace import Recording, TraceError, first_difference
 from treewright.search.andor.graph import Edge, Graph, Node, Status
 
@@ -156,13 +156,13 @@ def iteration_line(report: StepReport, tree: Graph, attempts: int, stamp: Stamp)
 
 @dataclass(slots=True)
 class Search:
-    """The search of one phase of a goal.
+    """The search of one phase of a goal. It can be paused for another search, and continued.
 
     Args:
         goal: The number of the goal in its run.
-        name: The name of the goal.
-        statement: The searched proposition: the goal's, or its negation.
         phase: Its kind and limits.
+        runner: Grows the graph.
+        source: Is told when to stop waiting for an answer.
         sink: Receives the lines of the trace.
         recording: The lines that earlier processes wrote of this phase.
         iteration: The number of the last iteration before this search.
@@ -171,9 +171,9 @@ class Search:
     """
 
     goal: int
-    name: str
-    statement: str
     phase: Phase
+    runner: Runner
+    source: TacticSource
     sink: Sink
     recording: Recording
     iteration: int = 0
@@ -183,11 +183,17 @@ class Search:
     """The simulations so far, including those of earlier processes."""
     elapsed: float = field(default=0.0, init=False)
     """The seconds so far, including those of earlier processes."""
+    stop: Stop | None = field(default=None, init=False)
+    """Why the search ended; None before its end and while it is paused."""
     _started: float = field(default=0.0, init=False)
     _is_over: bool = field(default=False, init=False)
 
-    def open(self, expander: Expander) -> None:
+    def open(self, name: str, statement: str) -> None:
         """Write the opening line; if it is recorded already, compare.
+
+        Args:
+            name: The name of the goal.
+            statement: The searched proposition: the goal's, or its negation.
 
         Raises:
             TraceError: The goal is another one than in the trace.
@@ -197,10 +203,10 @@ class Search:
             timestamp(),
             self.goal,
             self.phase.kind,
-            self.name,
-            self.statement,
+            name,
+            statement,
             self.phase.simulations,
-            expander.root,
+            self.runner.expander.root,
             self.phase.without,
         )
         if self.recording.opened is None:
@@ -208,7 +214,7 @@ class Search:
         elif difference := first_difference(self.recording.opened, line):
             raise TraceError(f"goal {self.goal} differs from the recorded one: {difference}")
 
-    def run(self, runner: Runner, until: int | None = None) -> Stop | None:
+    def run(self, until: int | None = None) -> Stop | None:
         """Simulate until the goal is settled, a limit is reached, or the user asks to stop.
 
         With `until` the search pauses after that many simulations in all and returns None; another
@@ -218,37 +224,37 @@ class Search:
         most = limit if until is None else min(until, limit)
         recorded = self.recording.iterations
         self._started = 0.0
+        stop_when(self.source, self.is_over)
         try:
             stop = step_until_finished(
-                runner,
+                self.runner,
                 most,
                 # Recorded iterations are repeated in any case, also after the time limit.
                 lambda done: None if done < len(recorded) else self._reason_to_stop(),
-                lambda done, report: self._write(report, runner, recorded, done),
+                self._write,
                 first=self.simulations,
             )
             if stop == "simulations" and most < limit:
-                runner.pause()
+                self.runner.pause()
                 return None
         except AskingStopped:  # a source stopped waiting because `is_over` told it to
-            self._is_over = True
             # Without a time limit, only the user can have ended the wait.
             is_stopped = self.phase.seconds is None or self.stop_asked()
-            return "interrupted" if is_stopped else "time"
+            stop = "interrupted" if is_stopped else "time"
         except BaseException:
             self._is_over = True
             raise
         self._is_over = True
+        self.stop = stop
         return stop
 
     def is_over(self) -> bool:
         """Return whether a source that waits for an answer should stop waiting."""
         return self._is_over or (self._started > 0.0 and self._reason_to_stop() is not None)
 
-    def _write(
-        self, report: StepReport, runner: Runner, recorded: Sequence[Iteration], done: int
-    ) -> None:
+    def _write(self, done: int, report: StepReport) -> None:
         """Append the line of a step, or compare it with the recorded line of that step."""
+        recorded, runner = self.recording.iterations, self.runner
         known = recorded[done] if done < len(recorded) else None
         self.iteration += 1
         self.simulations += 1
