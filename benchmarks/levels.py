@@ -28,8 +28,8 @@ from treewright.lean.session.answers import StepResult
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.checker import check_file, with_scripts
+from treewright.proving.environment import LeanEnvironment
 from treewright.proving.expansion import Expander, estimate_provability
-from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.learning import LearnedPriors, Lesson, merge_lessons, tactic_shape
 from treewright.proving.script import extraction
 from treewright.proving.tactics.core import CoreTactics

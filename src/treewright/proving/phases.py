@@ -29,7 +29,7 @@ from treewright.lean.processes import LeanProcesses
 from treewright.lean.session.interface import LeanError
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.checker import ScriptChecker, Unchecked
-from treewright.proving.lean_environment import GoalError, LeanEnvironment
+from treewright.proving.environment import GoalError, LeanEnvironment
 from treewright.proving.records import GoalOpened, GoalResult, Iteration
 from treewright.proving.run import ProofRun
 from treewright.proving.script import extraction

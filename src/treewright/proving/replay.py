@@ -22,8 +22,7 @@ from treewright.proving.checker import (
     check_statement,
     with_scripts,
 )
-from treewright.proving.environment import Environment
-from treewright.proving.lean_environment import LeanEnvironment
+from treewright.proving.environment import Environment, LeanEnvironment
 from treewright.proving.records import GoalResult, Iteration, PhaseKind, TraceLine
 from treewright.proving.run import last_results, read_result, scripts_path
 from treewright.proving.search import Runner, Stamp, iteration_line, make_expander, make_runner

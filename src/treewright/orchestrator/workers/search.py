@@ -14,8 +14,8 @@ from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Place, StrategyType
 from treewright.orchestrator.workers.base import Availability, Hole, LeanWorker, NoProof
 from treewright.orchestrator.workers.meter import Meter, current_meter
+from treewright.proving.environment import LeanEnvironment
 from treewright.proving.expansion import Expander
-from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.script import extraction
 from treewright.proving.search import make_expander, make_runner, step_until_finished
 from treewright.proving.settings import Settings, SourceSettings
