@@ -12,10 +12,10 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.storage import atomic
 from treewright.lean.processes import LeanProcesses
-from treewright.lean.session.inputs import GOAL_NAME, theorem_texts
+from treewright.lean.session.inputs import GOAL_NAME
 from treewright.lean.session.interface import LeanError
 from treewright.proving import layout
-from treewright.proving.checker import ScriptChecker, Unchecked
+from treewright.proving.checker import ScriptChecker, Unchecked, statement_texts
 from treewright.proving.phases import (
     GoalProver,
     Observer,
@@ -24,7 +24,7 @@ from treewright.proving.phases import (
 from treewright.proving.records import GoalResult, Iteration
 from treewright.proving.report import write_report
 from treewright.proving.run import ProofRun, RunResult, proofs_path, scripts_path, write_result
-from treewright.proving.settings import StatementTarget, Target
+from treewright.proving.settings import StatementTarget
 from treewright.proving.tactics.source import TacticSource
 from treewright.proving.targets import GoalSpec, read_file_goals, statement_goal
 
@@ -216,9 +216,15 @@ class Prover:
         )
 
     def _write_certificate(self, checker: ScriptChecker) -> str | None:
-        """Write the certificate of the proved goals and return its path.
+        """Check the proofs of the run as a whole, write the certificate and return its path.
+
+        The results of earlier processes are claims until this check. The two texts that it is about
+        stand beside it: with them, `treewright lean verify` makes the same certificate.
 
         Returns None if no goal is proved, or if the replay check gave no answer.
+
+        Raises:
+            StorageError: A proof in the trace does not hold.
         """
         proved = [
             spec
@@ -227,61 +233,30 @@ class Prover:
         ]
         if not proved:
             return None
-        text = checker.text() or self._results[proved[0].number].proof
-        names = dict.fromkeys(s.sorry.declaration for s in proved if s.sorry is not None)
         target = self.run.record.target
+        if isinstance(target, StatementTarget):
+            stem, names = "statement", [GOAL_NAME]
+            original, text = statement_texts(target, self._results[proved[0].number].proof)
+        else:
+            stem, original, text = Path(target.path).stem, target.source, checker.text() or ""
+            names = [*dict.fromkeys(s.sorry.declaration for s in proved if s.sorry is not None)]
         try:
-            return str(write_certificate(self.run.directory, checker, target, text, [*names]))
+            verdict = checker.check(original, text, names)
         except (Unchecked, LeanError) as fault:
             self.observer.fault(proved[0], f"no certificate: {fault}")
             return None
-
-
-def write_certificate(
-    directory: Path,
-    checker: ScriptChecker,
-    target: Target,
-    candidate: str,
-    declarations: list[str],
-) -> Path:
-    """Check a run's proofs as a whole and write the certificate, with the two texts it is about.
-
-    The results of earlier processes are claims until this check. With the two texts, `treewright
-    lean verify` makes the same certificate.
-
-    Args:
-        directory: The directory of the run.
-        checker: The checker of the run.
-        target: The target of the run.
-        candidate: The file with its scripts, or the script of a statement.
-        declarations: The proved declarations of the file.
-
-    Returns:
-        The path of the certificate.
-
-    Raises:
-        Unchecked: The replay check gave no answer.
-        StorageError: A proof in the trace does not hold.
-    """
-    if isinstance(target, StatementTarget):
-        stem, targets = "statement", [GOAL_NAME]
-        original, text = theorem_texts(target.statement, candidate, imports=target.imports)
-    else:
-        stem, targets = Path(target.path).stem, declarations
-        original, text = target.source, candidate
-    verdict = checker.check(original, text, targets)
-    if verdict.certificate is None:
-        raise StorageError(
-            f"{directory}: a proof in the trace does not hold ({verdict.reason}: "
-            f"{verdict.detail}); the trace was changed: start a new run"
-        )
-    folder = directory / layout.PROVED
-    atomic.make_directory(folder)
-    atomic.write_bytes(folder / f"{stem}.lean", text.encode())
-    atomic.write_bytes(folder / f"{stem}.original.lean", original.encode())
-    certificate = folder / f"{stem}.certificate.json"
-    atomic.write_bytes(certificate, verdict.certificate.to_json())
-    return certificate
+        if verdict.certificate is None:
+            raise StorageError(
+                f"{self.run.directory}: a proof in the trace does not hold ({verdict.reason}: "
+                f"{verdict.detail}); the trace was changed: start a new run"
+            )
+        folder = self.run.directory / layout.PROVED
+        atomic.make_directory(folder)
+        atomic.write_bytes(folder / f"{stem}.lean", text.encode())
+        atomic.write_bytes(folder / f"{stem}.original.lean", original.encode())
+        certificate = folder / f"{stem}.certificate.json"
+        atomic.write_bytes(certificate, verdict.certificate.to_json())
+        return str(certificate)
 
 
 def _write_text(text: str | None, path: Path | None) -> str | None:
