@@ -23,7 +23,14 @@ from treewright.proving.phases import (
 )
 from treewright.proving.records import GoalResult, Iteration
 from treewright.proving.report import write_report
-from treewright.proving.run import ProofRun, RunResult, proofs_path, scripts_path, write_result
+from treewright.proving.run import (
+    ProofRun,
+    RunResult,
+    last_results,
+    proofs_path,
+    scripts_path,
+    write_result,
+)
 from treewright.proving.settings import StatementTarget
 from treewright.proving.tactics.source import TacticSource
 from treewright.proving.targets import GoalSpec, read_file_goals, statement_goal
@@ -56,7 +63,7 @@ class Prover:
         A goal has no verdict if its check gave no answer: it is `unchecked`, the run is not
         complete, and `--resume` tries again. The same holds for the goals after a stop.
         """
-        self._results = self.run.results()
+        self._results = last_results(self.run.lines)
         specs = self._read_goals()
         record = self.run.record
         checker = ScriptChecker(record.target, self.lean.replayer, specs, bool(record.lean.modules))

@@ -37,8 +37,8 @@ from treewright.proving.settings import (
     RunRecord,
     Settings,
     Target,
+    encode_document,
     read_run,
-    write_run,
 )
 from treewright.proving.trace import TraceWriter, read_trace
 
@@ -84,10 +84,6 @@ class ProofRun:
     lines: list[TraceLine]
     writer: TraceWriter
     spent: UsageLog
-
-    def results(self) -> dict[int, GoalResult]:
-        """Return the last recorded result of each goal."""
-        return last_results(self.lines)
 
 
 def last_results(lines: Iterable[TraceLine]) -> dict[int, GoalResult]:
@@ -150,7 +146,7 @@ def create_in(
         lean=lean,
         git=git,
     )
-    write_run(directory / layout.RUN, record)
+    atomic.write_bytes(directory / layout.RUN, encode_document(record))
 
 
 @contextlib.contextmanager
@@ -241,8 +237,8 @@ def read_result(directory: Path) -> RunResult | None:
 
 
 def write_result(directory: Path, result: RunResult) -> None:
-    data = msgspec.json.format(msgspec.json.encode(result), indent=2)
-    atomic.write_bytes(directory / layout.RESULT, data + b"\n")
+    """Write `result.json`."""
+    atomic.write_bytes(directory / layout.RESULT, encode_document(result))
 
 
 _GIT_SECONDS = 20
@@ -257,6 +253,7 @@ def read_git_record(directory: Path) -> GitRecord | None:
 
 
 def make_lean_record(info: SessionInfo, modules: dict[str, str] | None = None) -> LeanRecord:
+    """Return the record of a session's Lean and of the project's modules that a file imports."""
     return LeanRecord(info.backend, info.lean, info.detail, modules or {})
 
 

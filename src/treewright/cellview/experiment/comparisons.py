@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 
 from treewright.cellview.experiment.plan import UNDAMAGED, Arm, Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.results import MeasuredRun
-from treewright.cellview.measures.dose import DoseResponse, dose_response
-from treewright.cellview.measures.robustness import Robustness, robustness
-from treewright.cellview.measures.trials import Trial, restricted
+from treewright.cellview.measures import (
+    DoseResponse,
+    Robustness,
+    Trial,
+    dose_response,
+    restricted,
+    robustness,
+)
 from treewright.proving.measures.intervals import Estimate, clustered_mean, not_negative, rate
 
 Finished = Sequence[tuple[PlannedRun, MeasuredRun]]

@@ -15,7 +15,7 @@ from treewright.cellview.experiment.layout import RESULTS
 from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.plots import pictures
 from treewright.cellview.experiment.results import MeasuredRun
-from treewright.cellview.measures.dose import Trend
+from treewright.cellview.measures import Trend
 from treewright.kernel.storage import atomic
 from treewright.kernel.text import numbers
 from treewright.kernel.text.markdown import code, escape, table

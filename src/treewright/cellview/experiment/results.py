@@ -8,7 +8,7 @@ import msgspec
 
 from treewright.cellview.experiment.layout import CELL
 from treewright.cellview.experiment.plan import PlannedRun
-from treewright.cellview.measures.trials import Trial, trial_of
+from treewright.cellview.measures import Trial, trial_of
 from treewright.kernel.errors import StorageError
 from treewright.kernel.storage import atomic
 from treewright.kernel.text import jsontext
