@@ -36,6 +36,7 @@ class Trial(msgspec.Struct, frozen=True):
 
     @property
     def pair(self) -> tuple[str, int]:
+        """The goal and the seed: trials of two arms with the same pair are compared."""
         return self.goal, self.seed
 
 
@@ -179,6 +180,8 @@ class Control(msgspec.Struct, frozen=True):
 
 
 class DoseResponse(msgspec.Struct, frozen=True):
+    """The response to each dose, the trends over the doses, and the control."""
+
     levels: tuple[Level, ...]
     solve_trend: Trend
     steps_trend: Trend

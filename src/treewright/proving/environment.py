@@ -63,9 +63,13 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
 class Environment(Protocol):
     """The environment of one goal. It knows nodes by their numbers; the root is 0."""
 
-    def root(self) -> Subgoal: ...
+    def root(self) -> Subgoal:
+        """Open the goal."""
+        ...
 
-    def apply(self, node: int, tactic: str) -> Outcome: ...
+    def apply(self, node: int, tactic: str) -> Outcome:
+        """Try a tactic on a node."""
+        ...
 
     def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
         """Tell which nodes the subgoals of the last outcome of `tactic` on `parent` became."""

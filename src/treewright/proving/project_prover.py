@@ -48,10 +48,12 @@ class ProjectResult:
 
     @property
     def proved(self) -> int:
+        """The number of proved goals."""
         return sum(result.proved for result in self.files)
 
     @property
     def total(self) -> int:
+        """The number of goals."""
         return sum(result.total for result in self.files)
 
     @property

@@ -80,9 +80,13 @@ class Runner(Protocol):
     expander: Expander
 
     @property
-    def finished(self) -> bool: ...
+    def finished(self) -> bool:
+        """Whether no further step is possible."""
+        ...
 
-    def step(self) -> StepReport: ...
+    def step(self) -> StepReport:
+        """Make one simulation."""
+        ...
 
     def pause(self) -> None:
         """Wait for the requests under way, so that another search can use Lean."""
@@ -97,9 +101,13 @@ class Sink(Protocol):
     """Where a search writes its lines: the trace of a run, or a list in memory."""
 
     @property
-    def epoch(self) -> int: ...
+    def epoch(self) -> int:
+        """The epoch to write into the lines."""
+        ...
 
-    def append(self, lines: list[TraceLine]) -> None: ...
+    def append(self, lines: list[TraceLine]) -> None:
+        """Write lines at the end."""
+        ...
 
 
 @dataclass(slots=True)

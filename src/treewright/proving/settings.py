@@ -61,6 +61,7 @@ class EndpointSettings(msgspec.Struct, frozen=True):
     usd_per_million_completion_tokens: float | None = None
 
     def endpoint(self) -> Endpoint:
+        """Return the endpoint for the chat client, with the limits of an answer."""
         return Endpoint(
             base_url=self.url,
             model=self.model,

@@ -93,6 +93,7 @@ def _csv_value(value: object) -> object:
 
 
 def headline(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
+    """Return the title and the table of the whole experiment."""
     total = len(runs_of(plan))
     rows = [
         ["runs finished", f"{len(results):,} of {total:,}"],
@@ -111,6 +112,7 @@ def headline(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
 
 
 def groups_table(plan: Plan, found: Sequence[Group]) -> str:
+    """Return the table with a row for each mode, number of agents and arm."""
     header = (
         "setup", "intervention", "runs", "solve rate", "steps (unsolved at the limit)", "attempts",
         "gain over dip", "alike − chance",
@@ -133,6 +135,7 @@ def groups_table(plan: Plan, found: Sequence[Group]) -> str:
 
 
 def comparison_table(heading: str, words: str, found: Sequence[Comparison]) -> str:
+    """Return the table of some comparisons; '' without any."""
     if not found:
         return ""
     header = (
@@ -216,10 +219,12 @@ def unproved(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
 
 
 def short(number: float | None) -> str:
+    """Return a number with three digits; a dash for none."""
     return "–" if number is None else f"{number:.3g}".replace("-", "−")
 
 
 def probability(p: float | None) -> str:
+    """Return a p-value as text; a dash for none."""
     return "–" if p is None else f"{p:.3f}"
 
 
@@ -234,6 +239,7 @@ def share(found: Estimate | None) -> str:
 
 
 def estimate(found: Estimate | None, *, signed: bool = False) -> str:
+    """Return an estimate with its interval; a dash for none."""
     if found is None:
         return "–"
     centre = f"{found.value:+.3g}".replace("-", "−") if signed else short(found.value)

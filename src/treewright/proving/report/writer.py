@@ -54,6 +54,7 @@ _LONGEST_PROOF = 20_000
 
 
 def headline(facts: RunFacts) -> str:
+    """Return the title and the table of the whole run."""
     record, goals = facts.record, facts.goals
     proved = sum(goal.status == "proved" for goal in goals)
     still_open = sum(goal.verdict is None for goal in goals)
@@ -77,6 +78,7 @@ def headline(facts: RunFacts) -> str:
 
 
 def goals(facts: RunFacts) -> str:
+    """Return the table with a row for each goal."""
     header = (
         "goal", "status", "iterations", "attempts", "nodes", "time", "in Lean", "why it stopped",
     )  # fmt: skip
@@ -143,6 +145,7 @@ def _goal(goal: GoalFacts, folder: str, drawn: set[str]) -> str:
 
 
 def run_pictures(folder: str, drawn: set[str]) -> str:
+    """Return the section with the pictures of the whole run."""
     shown = (
         (layout.OUTCOMES_PLOT, "Attempts by outcome"),
         (layout.AGENTS_PLOT, "Turns by agent"),
