@@ -51,28 +51,17 @@ def main() -> None:
     counts: dict[str, int] = {}
     begun = time.process_time()
     with tempfile.TemporaryDirectory() as place, LeanProcesses(ensure_installed()) as lean:
-        session = None
         for name, target in cases(options.half):
             record = LeanRecord("wasm", "", "")
-            directory = runs.create(Path(place), None, target, settings, record, None)
+            directory = runs.new_directory(Path(place), None)
+            runs.create(directory, target, settings, record, None)
             source = target.source if isinstance(target, FileTarget) else ""
             tactics = build_source(settings, definitions=defined_in(source))
             with runs.open_run(directory) as run:
-                prover = Prover(
-                    run,
-                    lean.new_session,
-                    lean.replayer,
-                    tactics,
-                    session=session,
-                    keeps_session=True,
-                )
-                (goal,) = prover.prove().goals
-                session = prover.session
+                (goal,) = Prover(run, lean, tactics).prove().goals
             counts[goal.status] = counts.get(goal.status, 0) + 1
             shown = goal.proof.splitlines()[0] if goal.proof else goal.detail
             print(f"{goal.status:9} {name:22} {shown}", flush=True)
-        if session is not None:
-            session.close()
     print(counts, f"{time.process_time() - begun:.0f} s of Python's processor time")
 
 

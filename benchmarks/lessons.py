@@ -24,7 +24,7 @@ from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.lean.session.answers import StepResult
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
-from treewright.proving.lean_environment import LeanEnvironment
+from treewright.proving.environment import LeanEnvironment
 from treewright.proving.learning import LearnedPriors, Lesson, merge_lessons, select_lessons
 
 BENCH = LEVELS.parent

@@ -27,9 +27,9 @@ from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.lean.session.answers import StepResult
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
-from treewright.proving.checker import check_file, with_scripts
+from treewright.proving.checker import check_texts, with_scripts
+from treewright.proving.environment import LeanEnvironment
 from treewright.proving.expansion import Expander, estimate_provability
-from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.learning import LearnedPriors, Lesson, merge_lessons, tactic_shape
 from treewright.proving.script import extraction
 from treewright.proving.tactics.core import CoreTactics
@@ -234,7 +234,7 @@ def _proves(replayer: Replayer, original: str, candidate: str, names: list[str])
 def _is_proved(replayer: Replayer, sessions: Sessions, level: Level, script: str) -> bool:
     place = sorries.extract(sessions(), level.text, until=level.name)[-1]
     text = with_scripts(level.text, [(place, script)])
-    return check_file(replayer, level.text, text, place.declaration).proved
+    return check_texts(replayer, level.text, text, [place.declaration]).proved
 
 
 def main() -> None:

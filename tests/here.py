@@ -5,6 +5,7 @@ For tests of a command's results and messages. Tests that depend on a child proc
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import io
@@ -57,6 +58,21 @@ def _import_all() -> None:
     for package in (cli, lean, proving, orchestrator):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
+
+
+@dataclasses.dataclass
+class LentLean:
+    """One session and a replay check in the place of `LeanProcesses`."""
+
+    start: Callable[[], HostSession]
+    replayer: Replayer
+    project: Project | None = None
+    session: HostSession | None = None
+
+    def kept_session(self) -> HostSession:
+        if self.session is None or not self.session.alive:
+            self.session = self.start()
+        return self.session
 
 
 class LentProcess:

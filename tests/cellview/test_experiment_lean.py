@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from tests.here import LentLean
 from treewright.cellview.experiment.execution import run_experiment
 from treewright.cellview.experiment.plan import load
 from treewright.cellview.experiment.plan_prover import PlanProver
 from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.trace import read_trace, without_clock
@@ -70,16 +72,16 @@ def test_real_runs_and_going_on(
         return stop_after[0] < 0
 
     plan = load(plan_file)
-    prover = PlanProver(plan, start, replayer, stop_asked)
-    with contextlib.closing(prover):
-        whole = run_experiment(plan, tmp_path / "whole", prover)
-        stop_after[0] = 2
-        stopped = run_experiment(plan, tmp_path / "stopped", prover)
-        begun = list(tmp_path.glob("stopped/cells/*"))
-        stop_after[0] = 10**9
-        continued = run_experiment(plan, tmp_path / "stopped", prover)
+    lean = LentLean(start, replayer)
+    prover = PlanProver(plan, cast("LeanProcesses", lean), stop_asked)
+    whole = run_experiment(plan, tmp_path / "whole", prover)
+    stop_after[0] = 2
+    stopped = run_experiment(plan, tmp_path / "stopped", prover)
+    begun = list(tmp_path.glob("stopped/cells/*"))
+    stop_after[0] = 10**9
+    continued = run_experiment(plan, tmp_path / "stopped", prover)
     assert len(started) == 1, "one session for everything"
-    assert not started[0].alive
+    started[0].close()
 
     assert (whole.complete, whole.total, whole.solved) == (True, 4, 2)
     assert whole.report.read_text("utf-8").count(r"ill\_typed") == 2

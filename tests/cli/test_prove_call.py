@@ -13,7 +13,7 @@ from tests.proving.report_sample import write_sample
 from treewright.cli.prove_settings import parse_settings
 from treewright.kernel.errors import UsageError
 from treewright.lean import choice
-from treewright.proving.settings import read_run, write_run
+from treewright.proving.settings import encode_document, read_run
 from treewright.search.andor import policies
 
 
@@ -90,7 +90,8 @@ def test_replay_and_resume_use_the_lean_of_the_run(
     run = write_sample(tmp_path / "run", [])
     record = read_run(run / "run.json")
     native = msgspec.structs.replace(record.lean, backend="native")
-    write_run(run / "run.json", msgspec.structs.replace(record, lean=native))
+    changed = msgspec.structs.replace(record, lean=native)
+    (run / "run.json").write_bytes(encode_document(changed))
 
     def opened(project: Path | None, *, sandbox: bool = False) -> NoReturn:
         raise UsageError(f"sandbox: {sandbox}")

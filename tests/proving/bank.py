@@ -14,8 +14,8 @@ from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.centralized import CentralizedEngine
+from treewright.proving.environment import LeanEnvironment
 from treewright.proving.expansion import Expander, estimate_provability
-from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.script import extraction
 from treewright.proving.search import Runner
 from treewright.proving.tactics.core import CoreTactics

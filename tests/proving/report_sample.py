@@ -22,7 +22,7 @@ from treewright.proving.settings import (
     RunRecord,
     Settings,
     StatementTarget,
-    write_run,
+    encode_document,
 )
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -43,7 +43,7 @@ def write_sample(directory: Path, lines: list[Line], mode: Mode = "distributed")
         environment=RunEnvironment("0", "3.11", "somewhere", "host", []),
         lean=LeanRecord("synthetic", "4", ""),
     )
-    write_run(directory / "run.json", record)
+    (directory / "run.json").write_bytes(encode_document(record))
     data = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
     (directory / "trace.jsonl").write_bytes(data)
     return directory

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from tests.here import Lent
+from tests.here import Lent, LentLean
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving import run as runs
-from treewright.proving.phases import SessionFactory
 from treewright.proving.prover import Prover
 from treewright.proving.run import RunResult
 from treewright.proving.settings import LeanRecord, Settings, StatementTarget, Target
@@ -20,6 +21,7 @@ from treewright.proving.tactics.factory import build_source
 LEAN = LeanRecord("wasm", "test", "")
 
 Prove = Callable[..., tuple[RunResult, Path]]
+SessionFactory = Callable[[], HostSession]
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +33,8 @@ def sessions(lean_session: Callable[[], HostSession]) -> SessionFactory:
 def resume(directory: Path, sessions: SessionFactory, replayer: Replayer) -> RunResult:
     """Begin or continue a run."""
     with runs.open_run(directory) as run:
-        return Prover(run, sessions, replayer, build_source(run.record.settings)).prove()
+        lean = cast("LeanProcesses", LentLean(sessions, replayer))
+        return Prover(run, lean, build_source(run.record.settings)).prove()
 
 
 @pytest.fixture
@@ -41,7 +44,8 @@ def prove(tmp_path: Path, sessions: SessionFactory, replayer: Replayer) -> Prove
     ) -> tuple[RunResult, Path]:
         target = StatementTarget(target) if isinstance(target, str) else target
         settings = settings or Settings(simulations=40, step_timeout=20.0)
-        directory = runs.create(tmp_path, None, target, settings, LEAN, None)
+        directory = runs.new_directory(tmp_path, None)
+        runs.create(directory, target, settings, LEAN, None)
         return resume(directory, sessions, checker or replayer), directory
 
     return go

@@ -13,8 +13,7 @@ from treewright.lean.session.answers import SessionLost, StepResult
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.interface import LeanError, LeanSession
 from treewright.lean.session.knowledge import NOTHING_KNOWN
-from treewright.proving.environment import stable
-from treewright.proving.lean_environment import GoalError, LeanEnvironment
+from treewright.proving.environment import GoalError, LeanEnvironment, stable
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

@@ -22,7 +22,7 @@ from treewright.proving.records import (
     TraceLine,
 )
 from treewright.proving.search import Phase, Search, Stop
-from treewright.proving.tactics.source import AskingStopped, Suggestions, stop_when
+from treewright.proving.tactics.source import AskingStopped, Suggestions
 from treewright.proving.trace import (
     RecordedEnvironment,
     Recording,
@@ -71,11 +71,11 @@ def search(
     engine = CentralizedEngine(expander, Mcts())
     count = itertools.count()
     job = Search(
-        0, "goal", "0", phase or Phase(simulations=SIMULATIONS), sink, recording,
+        0, phase or Phase(simulations=SIMULATIONS), engine, Tactics(), sink, recording,
         stop_asked=lambda: stop_after is not None and next(count) >= stop_after,
     )  # fmt: skip
-    job.open(expander)
-    stop = job.run(engine)
+    job.open("goal", "0")
+    stop = job.run()
     return stop, [*earlier, *sink.lines], engine
 
 
@@ -103,13 +103,14 @@ class Unanswered(Tactics):
 def test_waiting_for_a_source_ends_with_the_search(seconds: float | None, stops: Stop) -> None:
     source, sink, count = Unanswered(), Lines(), itertools.count()
     expander = Expander(world(), source, lambda goals: 0.5)
+    engine = CentralizedEngine(expander, Mcts())
+    phase = Phase(simulations=SIMULATIONS, seconds=seconds)
     job = Search(
-        0, "goal", "0", Phase(simulations=SIMULATIONS, seconds=seconds), sink, Recording(0, []),
+        0, phase, engine, source, sink, Recording(0, []),
         stop_asked=lambda: seconds is None and next(count) > 3,
     )  # fmt: skip
-    job.open(expander)
-    stop_when(source, job.is_over)
-    assert job.run(CentralizedEngine(expander, Mcts())) == stops
+    job.open("goal", "0")
+    assert job.run() == stops
     assert not [line for line in sink.lines if isinstance(line, Iteration)]
     assert job.is_over()
 

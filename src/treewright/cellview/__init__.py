@@ -2,7 +2,8 @@
 
 `CellSettings` enter, as part of `run.json`, and iterations leave, in the order of a logical clock.
 The runner is separate from the centralized engine: neither imports the other, and neither falls
-back to the other. `experiment/` plans and compares runs, `measures/` computes the effect of damage.
+back to the other. `experiment/` plans and compares runs; `measures.py` computes the effect of
+damage.
 
 The package may import `proving` and the packages below it. Read first: `runner.py` (the clock),
 `cell.py` (one cell), `damage.py` (interventions).
@@ -13,17 +14,22 @@ from typing import TYPE_CHECKING
 from treewright.kernel.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from treewright.cellview.measures.dose import control, dose_response, trend
-    from treewright.cellview.measures.robustness import robustness
-    from treewright.cellview.measures.trials import Trial, trial_of
+    from treewright.cellview.measures import (
+        Trial,
+        control,
+        dose_response,
+        robustness,
+        trend,
+        trial_of,
+    )
 
 _PUBLIC = {
-    "Trial": ("treewright.cellview.measures.trials", "Trial"),
-    "control": ("treewright.cellview.measures.dose", "control"),
-    "dose_response": ("treewright.cellview.measures.dose", "dose_response"),
-    "robustness": ("treewright.cellview.measures.robustness", "robustness"),
-    "trend": ("treewright.cellview.measures.dose", "trend"),
-    "trial_of": ("treewright.cellview.measures.trials", "trial_of"),
+    "Trial": ("treewright.cellview.measures", "Trial"),
+    "control": ("treewright.cellview.measures", "control"),
+    "dose_response": ("treewright.cellview.measures", "dose_response"),
+    "robustness": ("treewright.cellview.measures", "robustness"),
+    "trend": ("treewright.cellview.measures", "trend"),
+    "trial_of": ("treewright.cellview.measures", "trial_of"),
 }
 
 __all__ = [

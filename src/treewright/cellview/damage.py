@@ -116,6 +116,7 @@ class Damage:
     # -- cells ----------------------------------------------------------------------------
 
     def find_cell_block(self, agent: int, now: int) -> Block | None:
+        """Return the block on a cell; None if there is none, or if it ended by now."""
         block = self._cells.get(agent)
         if block is None:
             return None
@@ -147,6 +148,7 @@ class Damage:
         return True
 
     def rerouted(self, agent: int, node: int, source: str) -> None:
+        """Record that a cell goes elsewhere."""
         self._record("reroute", source, agent=agent, node=node)
 
     # -- nodes ----------------------------------------------------------------------------
@@ -173,6 +175,7 @@ class Damage:
         return None
 
     def node_blocked_until(self, node: int) -> int | None:
+        """Return the tick at which the block on a node ends; None if it never does."""
         return self._nodes[node].until
 
     def _block_node(self, node: int, order: PlannedIntervention, source: str, now: int) -> Block:

@@ -65,6 +65,7 @@ class SuggestionRequests:
         wait(self._requests.values())
 
     def close(self) -> None:
+        """End the threads, and drop the requests that have not begun."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._requests.clear()
 
@@ -120,6 +121,7 @@ class CellViewRunner:
 
     @property
     def in_flight(self) -> int:
+        """The number of cells that hold a reservation."""
         return len(self._flights)
 
     def step(self) -> StepReport:

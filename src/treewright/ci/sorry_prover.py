@@ -52,16 +52,14 @@ class SorryProver:
         tried: list[Attempt] = []
         patch = ""
         self._service = ProofService(
-            self.lean.new_session, self.lean.replayer, self.lean.project, self.here, self.sources,
-            self.observer, self._is_over,
-        )  # fmt: skip
-        with self._service:
-            for name, attempts in by_file.items():
-                new = [attempt.sorry for attempt in attempts]
-                before = (repository / name).read_bytes().decode()
-                after, came = self._prove_file(repository / name, before, new)
-                tried += came
-                patch += patch_of(name, before, after)
+            self.lean, self.here, self.sources, self.observer, self._is_over
+        )
+        for name, attempts in by_file.items():
+            new = [attempt.sorry for attempt in attempts]
+            before = (repository / name).read_bytes().decode()
+            after, came = self._prove_file(repository / name, before, new)
+            tried += came
+            patch += patch_of(name, before, after)
         return msgspec.structs.replace(findings, new=tuple(tried)), patch
 
     def _prove_file(

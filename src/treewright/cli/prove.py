@@ -293,16 +293,14 @@ def _open_run(flags: dict[str, Any], stack: contextlib.ExitStack) -> tuple[Path,
         require_unchanged(
             record, imported_modules(record.target, project)
         )  # before Lean is started
-        return directory, stack.enter_context(
-            _open_engine(host, project, record.settings, stack, flags)
-        )
+        return directory, _open_engine(host, project, record.settings, stack, flags)
     target = targets.parse(flags.get("target"), flags.get("statement"))
     if flags.get("in_place") and flags.get("statement"):
         raise UsageError("--in-place changes a file; there is none with --statement")
     settings = parse_settings(flags)
     run.require_free(Path.cwd(), flags.get("run_id"))
     host, project = open_lean_for_target(target, flags.get("requested"), flags.get("sandbox"))
-    service = stack.enter_context(_open_engine(host, project, settings, stack, flags))
+    service = _open_engine(host, project, settings, stack, flags)
     if flags.get("library", True):
         from treewright.proving.tactics.factory import add_library_index
 
@@ -334,9 +332,7 @@ def _open_engine(
         echo(f"written into {path}", err=True)
 
     return ProofService(
-        lean.new_session,
-        lean.replayer,
-        project,
+        lean,
         Path.cwd(),
         opened_source,
         replace(narrator(sys.stderr), run=announce_run, written=announce_file),

@@ -101,9 +101,8 @@ def run_experiment(flags: dict[str, Any]) -> None:
     hide_from_git(base)
     host = open_lean(flags.get("requested"), flags.get("sandbox"))
     with LeanProcesses(host) as lean, cancel_on_signals() as cancel:
-        prover = PlanProver(plan, lean.new_session, lean.replayer, cancel.is_set, force=force)
-        with contextlib.closing(prover):
-            state = execution.run_experiment(plan, base / name, prover, _print_search, force=force)
+        prover = PlanProver(plan, lean, cancel.is_set, force=force)
+        state = execution.run_experiment(plan, base / name, prover, _print_search, force=force)
     if flags.get("as_json"):
         print_json(
             {

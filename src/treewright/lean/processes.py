@@ -257,6 +257,11 @@ class LeanProcesses:
             kept.close()
         self.replayer.processes.end_large(heap_bytes)
 
+    def cancel_kept(self) -> None:
+        """Cancel the request that runs in the kept session, if there is one."""
+        if self._kept is not None:
+            self._kept.cancel()
+
     def end_kept(self) -> None:
         """End the kept session and the processes of the replay check; the next call restarts them.
 

@@ -95,17 +95,14 @@ def prove(server: ServerState, given: ProveArguments, call: Call) -> Proofs:
         sources=SourceSettings(tactics="\n".join(given.tactics) or None, known=True),
     )
     server.files.resolve_target(root, layout.RUNS)
-    with lean.proving(call) as (processes, new_session):
+    with lean.proving(call) as processes:
         settings = add_library_index(settings, processes.host)
         deadline = time.monotonic() + given.seconds  # Lean has started
         proving = ProofService(
-            new_session,
-            processes.replayer,
-            processes.project,
+            processes,
             root,
             observer=_observer(call, given.simulations),
             stop_asked=lambda: call.stop.is_set() or time.monotonic() > deadline,
-            session=processes.kept_session(),
         )
         # Another server may start a run in the same second.
         run_id = f"{new_run_id(root / layout.RUNS)}_{secrets.token_hex(3)}"

@@ -89,35 +89,16 @@ class WarmLean:
                 replayer.processes.end_large(MAX_HEAP_BYTES)
 
     @contextlib.contextmanager
-    def proving(self, call: Call) -> Iterator[tuple[LeanProcesses, Callable[[], HostSession]]]:
-        """Lend the processes for a search, and a function that starts further sessions.
-
-        To interrupt the call interrupts all of them. The further sessions end with the call.
-        """
+    def proving(self, call: Call) -> Iterator[LeanProcesses]:
+        """Lend the processes for a search. To interrupt the call interrupts the kept session."""
         worker = self._proofs
         with self._using(call, worker):
             lean = worker.lean
-            kept, further = lean.kept_session(), list[HostSession]()
-
-            def new_session() -> HostSession:
-                further.append(lean.new_session())
-                return further[-1]
-
-            def cancel() -> None:
-                for session in (kept, *further):
-                    session.cancel()
-
-            def end() -> None:
-                for session in further:
-                    session.close()
-                lean.end_kept()
-
+            lean.kept_session()  # its start is not part of the search
             try:
-                with call.interruptible(cancel, end):
-                    yield lean, new_session
+                with call.interruptible(lean.cancel_kept, lean.end_kept):
+                    yield lean
             finally:
-                for session in further:
-                    session.close()
                 lean.end_large(MAX_HEAP_BYTES)
 
     def close(self) -> None:

@@ -12,19 +12,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from treewright.kernel.errors import LockActive, UsageError, require_several
 from treewright.kernel.storage.run_directory import validate_run_id
 from treewright.lean.choice import choose, open_lean
 from treewright.lean.hosts.host import Host
 from treewright.lean.processes import LeanProcesses
-from treewright.lean.project.project import Project
-from treewright.lean.session.interface import LeanSession
-from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.proving import layout, run, targets
-from treewright.proving.phases import Observer, SessionFactory
+from treewright.proving.phases import Observer
 from treewright.proving.prover import Prover
 from treewright.proving.run import (
     RunResult,
@@ -63,40 +60,21 @@ class NewRun(NamedTuple):
 class ProofService:
     """Creates and resumes proof runs on one Lean, for the command line, servers and library calls.
 
-    The Lean session is kept from one run to the next; `close` ends it.
-
     Args:
-        sessions: Starts a Lean session.
-        replayer: Makes the replay checks.
-        project: The Lake project of the targets, if there is one.
+        lean: The owner of the Lean processes; all runs use its kept session.
         base: The directory below which the runs are kept.
         sources: Opens the tactic source of a run.
         observer: Is told about the progress.
         stop_asked: Returns whether the user asked to stop.
-        session: A Lean session to use, if there is one already.
         in_place: Whether the proofs of a file are put into that file when its run is complete.
     """
 
-    sessions: SessionFactory
-    replayer: Replayer
-    project: Project | None = None
+    lean: LeanProcesses
     base: Path = field(default_factory=Path.cwd)
     sources: Sources = open_source
     observer: Observer = field(default_factory=Observer)
     stop_asked: Callable[[], bool] = lambda: False
-    session: LeanSession | None = None
     in_place: bool = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        if self.session is not None:
-            self.session.close()
-        self.session = None
 
     def prove(self, target: Target, settings: Settings, run_id: str | None = None) -> RunResult:
         """Create a run and prove its goals, until the end or until the user asks to stop."""
@@ -109,29 +87,23 @@ class ProofService:
             UsageError: The file has nothing to prove. No run is created.
         """
         commit = read_git_record(self.base)
-        if self.session is None or not self.session.alive:
-            self.session = self.sessions()
-        specs = (
-            targets.read_file_goals(target, self.session) if isinstance(target, FileTarget) else []
-        )
-        lean = make_lean_record(self.session.info, imported_modules(target, self.project))
-        return NewRun(run.create(self.base, run_id, target, settings, lean, commit), specs)
+        session = self.lean.kept_session()
+        specs = targets.read_file_goals(target, session) if isinstance(target, FileTarget) else []
+        lean = make_lean_record(session.info, imported_modules(target, self.lean.project))
+        directory = run.new_directory(self.base, run_id)
+        run.create(directory, target, settings, lean, commit)
+        return NewRun(directory, specs)
 
     def resume(self, directory: Path, *, force: bool = False) -> RunResult:
         """Continue a run. `force` takes over a lease that is not stale."""
         with run.open_run(directory, force=force) as opened:
-            require_unchanged(opened.record, imported_modules(opened.record.target, self.project))
+            modules = imported_modules(opened.record.target, self.lean.project)
+            require_unchanged(opened.record, modules)
             try:
                 with self.sources(opened.record, opened.spent.add) as source:
                     self.observer.run(opened.record, directory)
-                    prover = Prover(
-                        opened, self.sessions, self.replayer, source, self.stop_asked,
-                        self.observer, self.session, keeps_session=True,
-                    )  # fmt: skip
-                    try:
-                        result = prover.prove()
-                    finally:
-                        self.session = prover.session
+                    prover = Prover(opened, self.lean, source, self.stop_asked, self.observer)
+                    result = prover.prove()
             finally:
                 self.observer.spent(opened.spent)
         if self.in_place and result.complete and (path := run.write_in_place(directory, result)):
@@ -280,9 +252,6 @@ def _open_service(
     path = Path(target.path).resolve() if isinstance(target, FileTarget) else None
     choice = choose(lean, path.parent if path is not None else None, sandbox=sandbox)
     host, project = open_lean(choice, path, announce)
-    with (
-        LeanProcesses(host, project, axioms=frozenset(settings.axioms)) as processes,
-        ProofService(processes.new_session, processes.replayer, project, base) as service,
-    ):
+    with LeanProcesses(host, project, axioms=frozenset(settings.axioms)) as processes:
         processes.start()
-        yield host, service
+        yield host, ProofService(processes, base)

@@ -193,6 +193,7 @@ class CellSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None
 
     def algotype(self, agent: int) -> Algotype:
+        """Return the algotype of a cell, by its number."""
         return self.algotypes[agent % len(self.algotypes)]
 
     def orders(self) -> tuple[tuple[PlannedIntervention, str], ...]:

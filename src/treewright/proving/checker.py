@@ -6,9 +6,8 @@ fails too, `Unchecked` is raised, so that a fault is never taken as a verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import msgspec
 
@@ -19,6 +18,7 @@ from treewright.lean.session.interface import LeanError
 from treewright.lean.sorries import Sorry
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
+from treewright.proving.environment import LeanEnvironment
 from treewright.proving.records import GoalResult
 from treewright.proving.settings import FileTarget, StatementTarget, Target
 from treewright.proving.tactics.exclusion import find_named, possible_names
@@ -31,18 +31,6 @@ MOST_NAMES_SHOWN = 8
 
 class Unchecked(TreewrightError):
     """The replay check gave no answer. The goal has no verdict; `--resume` tries again."""
-
-
-class Elaborator(Protocol):
-    """The Lean of the search, asked about whole texts. Both methods may raise LeanError."""
-
-    def accepts_file(self, source: str, original: str) -> bool:
-        """Return whether a text has no error that the original does not have; sorries are fine."""
-        ...
-
-    def unproved(self, source: str, asked: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the declarations of a text that rest on `sorry`, and those of `asked` that do."""
-        ...
 
 
 @dataclass(slots=True)
@@ -103,7 +91,7 @@ class ScriptChecker:
 
     # -- checks ---------------------------------------------------------------------------
 
-    def check_script(self, spec: GoalSpec, script: str, lean: Elaborator) -> GoalResult:
+    def check_script(self, spec: GoalSpec, script: str, lean: LeanEnvironment) -> GoalResult:
         """Check a script that closed its goal in the search.
 
         The result is `proved` or `rejected`. It is `partial` if the goal's declaration still rests
@@ -142,7 +130,9 @@ class ScriptChecker:
 
         Raises Unchecked.
         """
-        verdict = check_negation(self.replayer, spec, script)
+        negation = spec.negation
+        texts = (negation.original, negation.with_proof(script))
+        verdict = check_texts(self.replayer, *texts, [negation.declaration])
         check = without_certificate(verdict)
         if not verdict.proved:
             detail = f"the proof of its negation was refused: {verdict.detail}"
@@ -165,12 +155,11 @@ class ScriptChecker:
         """
         asked = (original, candidate, tuple(declarations))
         if self._last is None or self._last[0] != asked:
-            verdict = check_twice(lambda: self.replayer.text(original, candidate, declarations))
-            self._last = (asked, verdict)
+            self._last = (asked, check_texts(self.replayer, original, candidate, declarations))
         return self._last[1]
 
     def open_declarations(
-        self, declaration: str, lean: Elaborator, words: Sequence[str] = ()
+        self, declaration: str, lean: LeanEnvironment, words: Sequence[str] = ()
     ) -> tuple[str, ...]:
         """Return the declarations other than this one that rest on `sorry`, with all scripts in.
 
@@ -185,7 +174,7 @@ class ScriptChecker:
         found = lean.unproved(text, asked if self.has_project_imports else ())
         return tuple(name for name in found if name != declaration)
 
-    def _check_in_file(self, spec: GoalSpec, script: str, lean: Elaborator) -> GoalResult:
+    def _check_in_file(self, spec: GoalSpec, script: str, lean: LeanEnvironment) -> GoalResult:
         assert isinstance(self.target, FileTarget)
         assert spec.sorry is not None
         verdict = self._check_declaration(spec)
@@ -201,7 +190,14 @@ class ScriptChecker:
             )
         why = "other sorries that its declaration needs are open"
         if verdict is not None:
-            why = self._describe_open_lemmas(spec.sorry.declaration, script, lean) or why
+            names = possible_names(script)
+            unproved = self.open_declarations(spec.sorry.declaration, lean, names)
+            if named := find_named(script, unproved):
+                are = "which is" if len(named) == 1 else "which are"
+                why = f"it rests on {_quoted(named)}, {are} not proved"
+            elif unproved:
+                shown = _quoted(unproved)
+                why = f"it rests on a sorry that it does not name; not proved: {shown}"
         return GoalResult(
             spec.number,
             spec.name,
@@ -220,45 +216,20 @@ class ScriptChecker:
             return None
         return self.check(self.target.source, text, [spec.sorry.declaration])
 
-    def _describe_open_lemmas(self, declaration: str, script: str, lean: Elaborator) -> str:
-        """Name the open declarations that a script mentions; '' if none is known."""
-        unproved = self.open_declarations(declaration, lean, possible_names(script))
-        if named := find_named(script, unproved):
-            are = "which is" if len(named) == 1 else "which are"
-            return f"it rests on {_quoted(named)}, {are} not proved"
-        if unproved:
-            return f"it rests on a sorry that it does not name; not proved: {_quoted(unproved)}"
-        return ""
 
-
-def check_twice(check: Callable[[], Verdict]) -> Verdict:
-    """Return the verdict of a check, which is run a second time if the first ended in a fault.
+def check_texts(
+    replayer: Replayer, original: str, candidate: str, declarations: Sequence[str]
+) -> Verdict:
+    """Return the verdict on a candidate; a check that ended in a fault is run a second time.
 
     Raises Unchecked if the second check ends in a fault too.
     """
-    verdict = check()
+    verdict = replayer.text(original, candidate, declarations)
     if verdict.is_fault:
-        verdict = check()
+        verdict = replayer.text(original, candidate, declarations)
     if verdict.is_fault:
         raise Unchecked(f"the replay check gave no answer: {verdict.reason}: {verdict.detail}")
     return verdict
-
-
-def check_statement(replayer: Replayer, target: StatementTarget, proof: str) -> Verdict:
-    """Check a proof of a statement. Raises Unchecked."""
-    return check_twice(lambda: replayer.theorem(target.statement, proof, imports=target.imports))
-
-
-def check_negation(replayer: Replayer, spec: GoalSpec, proof: str) -> Verdict:
-    """Check a proof of a goal's negation. Raises Unchecked."""
-    negation = spec.negation
-    candidate = negation.with_proof(proof)
-    return check_twice(lambda: replayer.text(negation.original, candidate, [negation.declaration]))
-
-
-def check_file(replayer: Replayer, original: str, candidate: str, declaration: str) -> Verdict:
-    """Check a declaration of a file. Raises Unchecked."""
-    return check_twice(lambda: replayer.text(original, candidate, [declaration]))
 
 
 def statement_texts(target: StatementTarget, proof: str) -> tuple[str, str]:

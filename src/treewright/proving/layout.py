@@ -30,8 +30,10 @@ PATCH = "proved.patch"
 
 
 def root_value_plot(goal: int) -> str:
+    """Return the name of the picture of a goal's root value."""
     return f"root_value_{goal}.svg"
 
 
 def growth_plot(goal: int) -> str:
+    """Return the name of the picture of a goal's growing graph."""
     return f"growth_{goal}.svg"

@@ -25,20 +25,21 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.processes import LeanProcesses
+from treewright.lean.session.interface import LeanError
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.checker import ScriptChecker, Unchecked
-from treewright.proving.lean_environment import GoalError, LeanEnvironment
+from treewright.proving.environment import GoalError, LeanEnvironment
 from treewright.proving.records import GoalOpened, GoalResult, Iteration
 from treewright.proving.run import ProofRun
 from treewright.proving.script import extraction
 from treewright.proving.script.formatting import format_script
 from treewright.proving.script.partial import find_best_partial
-from treewright.proving.search import Phase, Runner, Search, Stop, make_expander, make_runner
+from treewright.proving.search import Phase, Search, Stop, make_expander, make_runner
 from treewright.proving.settings import RunRecord, Settings
 from treewright.proving.tactics.counterexamples import WithCounterexamples
 from treewright.proving.tactics.exclusion import find_named, possible_names
-from treewright.proving.tactics.source import TacticSource, stop_when
+from treewright.proving.tactics.source import TacticSource
 from treewright.proving.targets import GoalSpec, Opening, TellTrouble
 from treewright.proving.trace import RecordedEnvironment, Recording
 from treewright.search.andor.graph import Graph
@@ -54,8 +55,6 @@ SHORTENING_SECONDS = 30.0
 CHECK_GRACE_SECONDS = 5.0
 """How long a replay check may go on after the user asked to stop."""
 _POLL_SECONDS = 0.1
-
-SessionFactory = Callable[[], LeanSession]
 
 _STOP_IN_WORDS: dict[Stop, str] = {
     "exhausted": "every tactic that was proposed has been tried",
@@ -102,41 +101,11 @@ def retry_phase(
 
 
 @dataclass(slots=True)
-class SharedSession:
-    """The Lean session that all searches of a run share. A session that ended is replaced."""
-
-    start: SessionFactory
-    session: LeanSession | None = None
-
-    def get(self) -> LeanSession:
-        if self.session is None or not self.session.alive:
-            self.session = self.start()
-        return self.session
-
-
-@dataclass(slots=True)
-class PhaseSearch:
-    """The search of a phase with its runner. It can be paused for another search and continued."""
-
-    search: Search
-    runner: Runner
-    source: TacticSource
-    environment: LeanEnvironment
-    stop: Stop | None = None
-
-    def run(self, until: int | None = None) -> Stop | None:
-        """Search, and return why the search ended, or None if it pauses at `until` simulations."""
-        stop_when(self.source, self.search.is_over)
-        self.stop = self.search.run(self.runner, until)
-        return self.stop
-
-
-@dataclass(slots=True)
-class Negation:
+class NegatePhase:
     """The negate phase of a goal, as far as it has come."""
 
     is_begun: bool = False
-    phase: PhaseSearch | None = None
+    search: Search | None = None
     """None before it begins, and if Lean does not accept the negation as a proposition."""
     result: GoalResult | None = None
     """The answer of the replay check about the proof of the negation that was found."""
@@ -147,7 +116,7 @@ class Negation:
 
         A phase that stays paused after its early share counts as ended by `simulations`.
         """
-        return "" if self.phase is None else self.phase.stop or "simulations"
+        return "" if self.search is None else self.search.stop or "simulations"
 
 
 @dataclass(slots=True)
@@ -158,7 +127,7 @@ class GoalProver:
 
     Args:
         run: The run.
-        session: The Lean session for all searches.
+        lean: The owner of the Lean processes. All searches use its kept session.
         checker: Checks scripts.
         source: Suggests tactics.
         results: The results of the goals so far.
@@ -168,7 +137,7 @@ class GoalProver:
     """
 
     run: ProofRun
-    session: SharedSession
+    lean: LeanProcesses
     checker: ScriptChecker
     source: TacticSource
     results: Mapping[int, GoalResult]
@@ -185,12 +154,12 @@ class GoalProver:
             Unchecked: The replay check gave no answer.
         """
         settings = self.run.record.settings
-        negation = Negation()
+        negation = NegatePhase()
         with contextlib.ExitStack() as stack:
             environment = stack.enter_context(self._open_environment(spec.opening))
             phase = prove_phase(settings)
             try:
-                proof = stack.enter_context(self._open_phase(spec, phase, environment))
+                proof = stack.enter_context(self._open_search(spec, phase, environment))
             except GoalError as error:
                 return GoalResult(spec.number, spec.name, "ill_typed", "ill_typed", str(error))
             early = self._should_negate(spec, early=True)
@@ -205,7 +174,8 @@ class GoalProver:
             if stop is None or stop == "interrupted":
                 return None
             if stop == "solved":
-                return _completed(self._check_solved(proof, spec), stop, proof, negation)
+                result = self._check_solved(spec, proof, environment)
+                return _completed(result, stop, proof, negation)
             indent = self.checker.indentation(spec)
             partial = find_best_partial(proof.runner, environment.accepts_script, indent)
             if self._should_negate(spec, early=False):
@@ -261,36 +231,33 @@ class GoalProver:
     def _search_negation(
         self,
         spec: GoalSpec,
-        negation: Negation,
+        negation: NegatePhase,
         stack: contextlib.ExitStack,
         until: int | None = None,
     ) -> None:
         """Begin or continue the search for the negation, and check the proof that it finds."""
-        if negation.is_begun and (negation.phase is None or negation.phase.stop):
+        if negation.is_begun and (negation.search is None or negation.search.stop):
             return
         self.observer.negation(spec, until is not None)
         try:
             if not negation.is_begun:
                 negation.is_begun = True
-                negation.phase = self._open_negation(spec, stack)
-            phase = negation.phase
-            if phase is None or phase.run(until) != "solved":
+                environment = stack.enter_context(self._open_environment(spec.negation.opening))
+                phase = negate_phase(self.run.record.settings)
+                try:
+                    negation.search = stack.enter_context(
+                        self._open_search(spec, phase, environment)
+                    )
+                except GoalError:  # Lean does not accept every negation of a file's goal
+                    if spec.sorry is None:
+                        raise
+            search = negation.search
+            if search is None or search.run(until) != "solved":
                 return
         except LeanError as error:
             raise Unchecked(f"the search for the negation: {error}") from None
-        script = extraction.render(extraction.extract(phase.runner.tree.root))
+        script = extraction.render(extraction.extract(search.runner.tree.root))
         negation.result = self.checker.check_refutation(spec, script)
-
-    def _open_negation(self, spec: GoalSpec, stack: contextlib.ExitStack) -> PhaseSearch | None:
-        """Open the negate phase; None if Lean does not accept the negation of a file's goal."""
-        environment = stack.enter_context(self._open_environment(spec.negation.opening))
-        phase = negate_phase(self.run.record.settings)
-        try:
-            return stack.enter_context(self._open_phase(spec, phase, environment))
-        except GoalError:
-            if spec.sorry is None:
-                raise
-            return None
 
     def _open_lemmas(
         self, spec: GoalSpec, earlier: GoalResult, environment: LeanEnvironment
@@ -322,15 +289,15 @@ class GoalProver:
         self.observer.retry(spec, find_named(earlier.proof, without))
         settings = self.run.record.settings
         phase = retry_phase(settings, earlier.iterations, earlier.elapsed, without)
-        with self._open_phase(spec, phase, environment) as retry:
-            stop = retry.run()
+        with self._open_search(spec, phase, environment) as search:
+            stop = search.run()
             if stop is None or stop == "interrupted":
                 return None
-            iterations = earlier.iterations + retry.search.simulations
-            elapsed = round(earlier.elapsed + retry.search.elapsed, 3)
+            iterations = earlier.iterations + search.simulations
+            elapsed = round(earlier.elapsed + search.elapsed, 3)
             if stop == "solved":
                 try:
-                    result = self._check_solved(retry, spec)
+                    result = self._check_solved(spec, search, environment)
                 except Unchecked:
                     self.checker.keep(spec, earlier.proof)
                     raise
@@ -356,35 +323,38 @@ class GoalProver:
         )
 
     @contextlib.contextmanager
-    def _open_phase(
+    def _open_search(
         self, spec: GoalSpec, phase: Phase, environment: LeanEnvironment
-    ) -> Iterator[PhaseSearch]:
-        """Open a phase on Lean. Raises GoalError if Lean does not accept the goal."""
+    ) -> Iterator[Search]:
+        """Open the search of a phase. Raises GoalError if Lean does not accept the goal."""
         settings = self.run.record.settings
         recording = Recording(spec.number, self.run.lines, phase.kind)
-        is_proof, is_negation = phase.kind == "prove", phase.kind == "negate"
+        is_proof, source, statement = phase.kind == "prove", self.source, spec.statement
+        if phase.kind == "negate":
+            source = WithCounterexamples(source, self.run.record.target)
+            statement = spec.negation.statement
+        expander = make_expander(
+            settings,
+            RecordedEnvironment(recording, environment),
+            source,
+            recording.suggestions,
+            without=phase.without,
+        )
+        runner = make_runner(settings, expander)
         search = Search(
             spec.number,
-            spec.name,
-            spec.negation.statement if is_negation else spec.statement,
             phase,
+            runner,
+            source,
             self.run.writer,
             recording,
             self.iteration if is_proof else 0,
             self.stop_asked,
             self.observer.iteration if is_proof else lambda line, tree: None,
         )
-        source = self.source
-        if is_negation:
-            source = WithCounterexamples(source, self.run.record.target)
-        answering = RecordedEnvironment(recording, environment)
-        expander = make_expander(
-            settings, answering, source, recording.suggestions, without=phase.without
-        )
-        search.open(expander)
-        runner = make_runner(settings, expander)
         try:
-            yield PhaseSearch(search, runner, source, environment)
+            search.open(spec.name, statement)
+            yield search
         finally:
             runner.drain()
             if is_proof:
@@ -394,7 +364,7 @@ class GoalProver:
     def _open_environment(self, opening: Opening) -> Iterator[LeanEnvironment]:
         """Free the states of the shared session at the end; close the session after an error."""
         environment = LeanEnvironment(
-            self.session.get, opening, step_seconds=self.run.record.settings.step_timeout
+            self.lean.kept_session, opening, step_seconds=self.run.record.settings.step_timeout
         )
         try:
             yield environment
@@ -405,14 +375,16 @@ class GoalProver:
 
     # -- scripts --------------------------------------------------------------------------
 
-    def _check_solved(self, phase: PhaseSearch, spec: GoalSpec) -> GoalResult:
-        """Check the script of a solved phase.
+    def _check_solved(
+        self, spec: GoalSpec, search: Search, environment: LeanEnvironment
+    ) -> GoalResult:
+        """Check the script of a solved search.
 
         Three forms are tried until the replay check accepts one: a formatted script, the script
         without superfluous steps, and the script as the search found it. The formatted script is
         made from the script with the fewest steps in the graph, if that one has fewer lines.
         """
-        runner, environment = phase.runner, phase.environment
+        runner = search.runner
         deadline = time.monotonic() + SHORTENING_SECONDS
 
         def closes(script: str) -> bool:
@@ -442,11 +414,9 @@ class GoalProver:
         return msgspec.structs.replace(result, left_out=forms[script], found=found)
 
 
-def _completed(result: GoalResult, stop: str, proof: PhaseSearch, negation: Negation) -> GoalResult:
+def _completed(result: GoalResult, stop: str, proof: Search, negation: NegatePhase) -> GoalResult:
     """Return a result with the way in which the phases ended, and with their sums."""
-    searches = [proof.search]
-    if negation.phase is not None:
-        searches.append(negation.phase.search)
+    searches = [proof] if negation.search is None else [proof, negation.search]
     return msgspec.structs.replace(
         result,
         stop=stop,

@@ -13,7 +13,6 @@ from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.import_order import by_written_imports
 from treewright.lean.project.project import Project
 from treewright.lean.project.workspace import find_root
-from treewright.lean.session.interface import LeanSession
 from treewright.lean.sorries import lean_files
 from treewright.proving import run, targets
 from treewright.proving.api import ProofService, Sources
@@ -49,10 +48,12 @@ class ProjectResult:
 
     @property
     def proved(self) -> int:
+        """The number of proved goals."""
         return sum(result.proved for result in self.files)
 
     @property
     def total(self) -> int:
+        """The number of goals."""
         return sum(result.total for result in self.files)
 
     @property
@@ -61,55 +62,42 @@ class ProjectResult:
         return not self.problems and not self.left_alone and self.proved == self.total
 
 
+@dataclass(slots=True)
 class ProjectProver:
     """Proves the sorries below a directory of a Lake project.
 
-    Its Lean session and its replay check last until a file of the project is changed. Then
-    `open_project` is called again, so that the next files see the change.
+    Its Lean processes last until a file of the project is changed. Then `open_project` is called
+    again, so that the next files see the change.
+
+    Args:
+        root: The directory with the files. It must be in a Lake project.
+        host: Starts Lean.
+        settings: The settings of every run.
+        open_project: Reads the project; None if it has no modules to import.
+        here: The directory below which the runs are kept.
+        sources: Opens the tactic source of a run.
+        observer: Is told about the progress.
+        in_place: Whether proofs are put into the files.
     """
 
-    def __init__(
-        self,
-        root: Path,
-        host: Host,
-        settings: Settings,
-        open_project: Callable[[], Project | None],
-        *,
-        here: Path,
-        sources: Sources,
-        observer: ProjectObserver,
-        in_place: bool = False,
-    ) -> None:
-        """Open the project around `root`.
+    root: Path
+    host: Host
+    settings: Settings
+    open_project: Callable[[], Project | None]
+    here: Path
+    sources: Sources
+    observer: ProjectObserver
+    in_place: bool = False
+    _base: Path = field(init=False)
+    _project: Project | None = field(init=False)
+    _lean: LeanProcesses | None = field(default=None, init=False)
 
-        Args:
-            root: The directory with the files.
-            host: Starts Lean.
-            settings: The settings of every run.
-            open_project: Reads the project; None if it has no modules to import.
-            here: The directory below which the runs are kept.
-            sources: Opens the tactic source of a run.
-            observer: Is told about the progress.
-            in_place: Whether proofs are put into the files.
-
-        Raises:
-            UsageError: The directory is in no Lake project.
-        """
-        base = find_root(root)
+    def __post_init__(self) -> None:
+        base = find_root(self.root)
         if base is None:
-            raise UsageError(f"{root} is in no Lake project: it needs a lakefile.toml")
+            raise UsageError(f"{self.root} is in no Lake project: it needs a lakefile.toml")
         self._base = base
-        self._root = root
-        self._host = host
-        self._settings = settings
-        self._open_project = open_project
-        self._here = here
-        self._sources = sources
-        self._observer = observer
-        self._in_place = in_place
-        self._lean: LeanProcesses | None = None
-        self._session: LeanSession | None = None
-        self._project = open_project()
+        self._project = self.open_project()
 
     def __enter__(self) -> Self:
         return self
@@ -135,51 +123,37 @@ class ProjectProver:
                 continue
             except TreewrightError as error:
                 project.problems.append({"file": str(path), "error": str(error)})
-                self._observer.problem(path, error)
+                self.observer.problem(path, error)
         project.stopped = stop_asked()
         return project
 
     def files(self) -> list[Path]:
         """Return the files that contain `sorry` or `admit`, each after the files it imports."""
-        found = [path for path in lean_files(self._root) if path.name != "lakefile.lean"]
+        found = [path for path in lean_files(self.root) if path.name != "lakefile.lean"]
         if self._project is None:
-            ordered = by_written_imports(self._root, found)
+            ordered = by_written_imports(self.root, found)
         else:
             ordered = self._project.ordered(found)
         return [path for path in ordered if any(word in path.read_bytes() for word in _OPEN_WORDS)]
 
     def _prove_file(self, path: Path, stop_asked: Callable[[], bool]) -> RunResult:
-        observer = self._observer.file(path)
+        observer = self.observer.file(path)
         if self._lean is None:
-            axioms = frozenset(self._settings.axioms)
-            self._lean = LeanProcesses(self._host, self._project, axioms=axioms)
-        service = ProofService(
-            self._lean.new_session,
-            self._lean.replayer,
-            self._project,
-            self._here,
-            self._sources,
-            observer,
-            stop_asked,
-            self._session,
-        )
-        try:
-            result = service.prove(targets.read_file_target(path), self._settings)
-        finally:
-            self._session = service.session
+            axioms = frozenset(self.settings.axioms)
+            self._lean = LeanProcesses(self.host, self._project, axioms=axioms)
+        service = ProofService(self._lean, self.here, self.sources, observer, stop_asked)
+        result = service.prove(targets.read_file_target(path), self.settings)
         directory = Path(result.directory)
         if patch := run.write_patch(directory, result, self._base):
-            self._observer.patch(path, result, patch)
-        in_place = self._in_place and result.complete
+            self.observer.patch(path, result, patch)
+        in_place = self.in_place and result.complete
         if in_place and (written := run.write_in_place(directory, result)):
             observer.written(written)
             self._close_processes()  # the next files must see the changed file
-            self._project = self._open_project()
+            self._project = self.open_project()
         return result
 
     def _close_processes(self) -> None:
-        if self._session is not None:
-            self._session.close()
         if self._lean is not None:
             self._lean.close()
-        self._session = self._lean = None
+        self._lean = None

@@ -11,22 +11,27 @@ import msgspec
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.storage import atomic
-from treewright.lean.session.inputs import GOAL_NAME, theorem_texts
-from treewright.lean.session.interface import LeanError, LeanSession
-from treewright.lean.verify.replayer import Replayer
+from treewright.lean.processes import LeanProcesses
+from treewright.lean.session.inputs import GOAL_NAME
+from treewright.lean.session.interface import LeanError
 from treewright.proving import layout
-from treewright.proving.checker import ScriptChecker, Unchecked
+from treewright.proving.checker import ScriptChecker, Unchecked, statement_texts
 from treewright.proving.phases import (
     GoalProver,
     Observer,
-    SessionFactory,
-    SharedSession,
     cancel_on_stop,
 )
 from treewright.proving.records import GoalResult, Iteration
 from treewright.proving.report import write_report
-from treewright.proving.run import ProofRun, RunResult, proofs_path, scripts_path, write_result
-from treewright.proving.settings import StatementTarget, Target
+from treewright.proving.run import (
+    ProofRun,
+    RunResult,
+    last_results,
+    proofs_path,
+    scripts_path,
+    write_result,
+)
+from treewright.proving.settings import StatementTarget
 from treewright.proving.tactics.source import TacticSource
 from treewright.proving.targets import GoalSpec, read_file_goals, statement_goal
 
@@ -37,23 +42,17 @@ class Prover:
 
     Args:
         run: The run, opened by its owner.
-        sessions: Starts a Lean session.
-        replayer: Makes the replay checks.
+        lean: The owner of the Lean processes. All searches use its kept session.
         source: Suggests tactics.
         stop_asked: Returns whether the user asked to stop.
         observer: Is told about the progress.
-        session: A Lean session to use, if there is one already. Afterwards it is the last session.
-        keeps_session: Whether the last session stays open, for the prover of another run.
     """
 
     run: ProofRun
-    sessions: SessionFactory
-    replayer: Replayer
+    lean: LeanProcesses
     source: TacticSource
     stop_asked: Callable[[], bool] = lambda: False
     observer: Observer = field(default_factory=Observer)
-    session: LeanSession | None = None
-    keeps_session: bool = False
     _results: dict[int, GoalResult] = field(default_factory=dict, init=False)
     _faults: dict[int, str] = field(default_factory=dict, init=False)
     _left_alone: tuple[str, ...] = field(default=(), init=False)
@@ -64,28 +63,22 @@ class Prover:
         A goal has no verdict if its check gave no answer: it is `unchecked`, the run is not
         complete, and `--resume` tries again. The same holds for the goals after a stop.
         """
-        self._results = self.run.results()
-        shared = SharedSession(self.sessions, self.session)
-        try:
-            specs = self._read_goals(shared)
-            target, lean = self.run.record.target, self.run.record.lean
-            checker = ScriptChecker(target, self.replayer, specs, bool(lean.modules))
-            prover = GoalProver(
-                self.run,
-                shared,
-                checker,
-                self.source,
-                self._results,
-                self.stop_asked,
-                self.observer,
-            )
-            # `all` ends at the goal during which the user asked to stop.
-            complete = all(self._prove_goal(spec, prover) for spec in specs)
-            complete = complete and self._finish_partial_goals(prover) and not self._faults
-        finally:
-            self.session = shared.session
-            if self.session is not None and not self.keeps_session:
-                self.session.close()
+        self._results = last_results(self.run.lines)
+        specs = self._read_goals()
+        record = self.run.record
+        checker = ScriptChecker(record.target, self.lean.replayer, specs, bool(record.lean.modules))
+        prover = GoalProver(
+            self.run,
+            self.lean,
+            checker,
+            self.source,
+            self._results,
+            self.stop_asked,
+            self.observer,
+        )
+        # `all` ends at the goal during which the user asked to stop.
+        complete = all(self._prove_goal(spec, prover) for spec in specs)
+        complete = complete and self._finish_partial_goals(prover) and not self._faults
         result = self._run_result(checker, complete)
         write_result(self.run.directory, result)
         write_report(self.run.directory)
@@ -93,7 +86,7 @@ class Prover:
 
     # -- goals ----------------------------------------------------------------------------
 
-    def _read_goals(self, shared: SharedSession) -> list[GoalSpec]:
+    def _read_goals(self) -> list[GoalSpec]:
         target = self.run.record.target
         if isinstance(target, StatementTarget):
             return [statement_goal(target)]
@@ -102,7 +95,7 @@ class Prover:
             self._left_alone += names
             self.observer.trouble(names, error)
 
-        session = shared.get()
+        session = self.lean.kept_session()
         try:
             with cancel_on_stop(self.stop_asked, session.cancel):
                 return read_file_goals(target, session, leave_alone)
@@ -230,9 +223,15 @@ class Prover:
         )
 
     def _write_certificate(self, checker: ScriptChecker) -> str | None:
-        """Write the certificate of the proved goals and return its path.
+        """Check the proofs of the run as a whole, write the certificate and return its path.
+
+        The results of earlier processes are claims until this check. The two texts that it is about
+        stand beside it: with them, `treewright lean verify` makes the same certificate.
 
         Returns None if no goal is proved, or if the replay check gave no answer.
+
+        Raises:
+            StorageError: A proof in the trace does not hold.
         """
         proved = [
             spec
@@ -241,61 +240,30 @@ class Prover:
         ]
         if not proved:
             return None
-        text = checker.text() or self._results[proved[0].number].proof
-        names = dict.fromkeys(s.sorry.declaration for s in proved if s.sorry is not None)
         target = self.run.record.target
+        if isinstance(target, StatementTarget):
+            stem, names = "statement", [GOAL_NAME]
+            original, text = statement_texts(target, self._results[proved[0].number].proof)
+        else:
+            stem, original, text = Path(target.path).stem, target.source, checker.text() or ""
+            names = [*dict.fromkeys(s.sorry.declaration for s in proved if s.sorry is not None)]
         try:
-            return str(write_certificate(self.run.directory, checker, target, text, [*names]))
+            verdict = checker.check(original, text, names)
         except (Unchecked, LeanError) as fault:
             self.observer.fault(proved[0], f"no certificate: {fault}")
             return None
-
-
-def write_certificate(
-    directory: Path,
-    checker: ScriptChecker,
-    target: Target,
-    candidate: str,
-    declarations: list[str],
-) -> Path:
-    """Check a run's proofs as a whole and write the certificate, with the two texts it is about.
-
-    The results of earlier processes are claims until this check. With the two texts, `treewright
-    lean verify` makes the same certificate.
-
-    Args:
-        directory: The directory of the run.
-        checker: The checker of the run.
-        target: The target of the run.
-        candidate: The file with its scripts, or the script of a statement.
-        declarations: The proved declarations of the file.
-
-    Returns:
-        The path of the certificate.
-
-    Raises:
-        Unchecked: The replay check gave no answer.
-        StorageError: A proof in the trace does not hold.
-    """
-    if isinstance(target, StatementTarget):
-        stem, targets = "statement", [GOAL_NAME]
-        original, text = theorem_texts(target.statement, candidate, imports=target.imports)
-    else:
-        stem, targets = Path(target.path).stem, declarations
-        original, text = target.source, candidate
-    verdict = checker.check(original, text, targets)
-    if verdict.certificate is None:
-        raise StorageError(
-            f"{directory}: a proof in the trace does not hold ({verdict.reason}: "
-            f"{verdict.detail}); the trace was changed: start a new run"
-        )
-    folder = directory / layout.PROVED
-    atomic.make_directory(folder)
-    atomic.write_bytes(folder / f"{stem}.lean", text.encode())
-    atomic.write_bytes(folder / f"{stem}.original.lean", original.encode())
-    certificate = folder / f"{stem}.certificate.json"
-    atomic.write_bytes(certificate, verdict.certificate.to_json())
-    return certificate
+        if verdict.certificate is None:
+            raise StorageError(
+                f"{self.run.directory}: a proof in the trace does not hold ({verdict.reason}: "
+                f"{verdict.detail}); the trace was changed: start a new run"
+            )
+        folder = self.run.directory / layout.PROVED
+        atomic.make_directory(folder)
+        atomic.write_bytes(folder / f"{stem}.lean", text.encode())
+        atomic.write_bytes(folder / f"{stem}.original.lean", original.encode())
+        certificate = folder / f"{stem}.certificate.json"
+        atomic.write_bytes(certificate, verdict.certificate.to_json())
+        return str(certificate)
 
 
 def _write_text(text: str | None, path: Path | None) -> str | None:

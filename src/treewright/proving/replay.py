@@ -12,18 +12,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from treewright.lean.session.inputs import GOAL_NAME
 from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
 from treewright.proving import layout
 from treewright.proving.checker import (
-    check_file,
-    check_negation,
-    check_statement,
+    check_texts,
+    statement_texts,
     with_scripts,
 )
-from treewright.proving.environment import Environment
-from treewright.proving.lean_environment import LeanEnvironment
+from treewright.proving.environment import Environment, LeanEnvironment
 from treewright.proving.records import GoalResult, Iteration, PhaseKind, TraceLine
 from treewright.proving.run import last_results, read_result, scripts_path
 from treewright.proving.search import Runner, Stamp, iteration_line, make_expander, make_runner
@@ -82,7 +81,7 @@ class _DifferenceFound(Exception):
 def replay_offline(directory: Path, source: TacticSource) -> ReplayReport:
     """Check a trace against itself. The source is never asked: its answers are in the trace."""
     replay = _Replay(directory, source, uses_recorded_suggestions=True)
-    return replay.report(lambda: replay.compare_offline())
+    return replay.report(replay.compare_offline)
 
 
 def replay_live(
@@ -220,7 +219,11 @@ class _Replay:
             return None
         where = f"goal {goal}{_PHASE_IN_WORDS[phase]}"
         settings = self.run.settings
-        suggestions = recording.suggestions if self.uses_recorded_suggestions else _no_suggestions
+        suggestions = (
+            recording.suggestions
+            if self.uses_recorded_suggestions
+            else lambda node, round_number: None
+        )
         source = self.source
         if phase == "negate":
             source = WithCounterexamples(source, self.run.target)
@@ -246,10 +249,6 @@ class _Replay:
         result = read_result(self.directory)
         if result is not None and (problem := find_disagreement(result, last_results(self.lines))):
             raise _DifferenceFound(problem)
-
-
-def _no_suggestions(_node: int, _round_number: int) -> None:
-    return None
 
 
 def _compare_step(runner: Runner, line: Iteration) -> str:
@@ -314,7 +313,9 @@ def find_accepted_negation(
 ) -> str:
     """Return the first goal with a proved negation that is not called false; '' if none."""
     for goal, script in scripts:
-        if check_negation(replayer, specs[goal], script).proved:
+        negation = specs[goal].negation
+        texts = (negation.original, negation.with_proof(script))
+        if check_texts(replayer, *texts, [negation.declaration]).proved:
             return f"goal {goal}: the verdict is not `false`, but its negation is proved"
     return ""
 
@@ -328,12 +329,15 @@ def _check_again(
 ) -> Verdict:
     spec = specs[result.goal]
     if result.status == "false":
-        return check_negation(replayer, spec, result.proof)
-    if isinstance(target, StatementTarget):
-        return check_statement(replayer, target, result.proof)
-    assert spec.sorry is not None
-    text = _text_with(target.source, specs, {**_in_file(results), result.goal: result})
-    return check_file(replayer, target.source, text, spec.sorry.declaration)
+        negation = spec.negation
+        texts, name = (negation.original, negation.with_proof(result.proof)), negation.declaration
+    elif isinstance(target, StatementTarget):
+        texts, name = statement_texts(target, result.proof), GOAL_NAME
+    else:
+        assert spec.sorry is not None
+        text = _text_with(target.source, specs, {**_in_file(results), result.goal: result})
+        texts, name = (target.source, text), spec.sorry.declaration
+    return check_texts(replayer, *texts, [name])
 
 
 def _in_file(results: Mapping[int, GoalResult]) -> dict[int, GoalResult]:

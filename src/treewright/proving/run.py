@@ -37,8 +37,8 @@ from treewright.proving.settings import (
     RunRecord,
     Settings,
     Target,
+    encode_document,
     read_run,
-    write_run,
 )
 from treewright.proving.trace import TraceWriter, read_trace
 
@@ -85,10 +85,6 @@ class ProofRun:
     writer: TraceWriter
     spent: UsageLog
 
-    def results(self) -> dict[int, GoalResult]:
-        """Return the last recorded result of each goal."""
-        return last_results(self.lines)
-
 
 def last_results(lines: Iterable[TraceLine]) -> dict[int, GoalResult]:
     """Return the last recorded result of each goal."""
@@ -106,24 +102,15 @@ def find_run(run: str, base: Path) -> Path:
     return directory
 
 
-def create(
-    base: Path,
-    run_id: str | None,
-    target: Target,
-    settings: Settings,
-    lean: LeanRecord,
-    git: GitRecord | None,
-) -> Path:
-    """Create the directory of a new run and its `run.json`.
+def new_directory(base: Path, run_id: str | None) -> Path:
+    """Return the directory for a new run, with an id of its own if none is given.
 
     Raises UsageError if the id is taken.
     """
     runs = base / layout.RUNS
     hide_from_git(runs)
     require_free(base, run_id)
-    directory = runs / (run_id or new_run_id(runs))
-    create_in(directory, target, settings, lean, git)
-    return directory
+    return runs / (run_id or new_run_id(runs))
 
 
 def require_free(base: Path, run_id: str | None) -> None:
@@ -132,10 +119,10 @@ def require_free(base: Path, run_id: str | None) -> None:
         raise UsageError(f"run {run_id!r} exists; continue it with --resume {run_id}")
 
 
-def create_in(
+def create(
     directory: Path, target: Target, settings: Settings, lean: LeanRecord, git: GitRecord | None
 ) -> None:
-    """Write the `run.json` of a new run; its id is the name of the directory."""
+    """Create the directory and the `run.json` of a new run; its id is the directory's name."""
     prepare(directory)
     record = RunRecord(
         format_version=FORMAT_VERSION,
@@ -150,7 +137,7 @@ def create_in(
         lean=lean,
         git=git,
     )
-    write_run(directory / layout.RUN, record)
+    atomic.write_bytes(directory / layout.RUN, encode_document(record))
 
 
 @contextlib.contextmanager
@@ -241,8 +228,8 @@ def read_result(directory: Path) -> RunResult | None:
 
 
 def write_result(directory: Path, result: RunResult) -> None:
-    data = msgspec.json.format(msgspec.json.encode(result), indent=2)
-    atomic.write_bytes(directory / layout.RESULT, data + b"\n")
+    """Write `result.json`."""
+    atomic.write_bytes(directory / layout.RESULT, encode_document(result))
 
 
 _GIT_SECONDS = 20
@@ -257,6 +244,7 @@ def read_git_record(directory: Path) -> GitRecord | None:
 
 
 def make_lean_record(info: SessionInfo, modules: dict[str, str] | None = None) -> LeanRecord:
+    """Return the record of a session's Lean and of the project's modules that a file imports."""
     return LeanRecord(info.backend, info.lean, info.detail, modules or {})
 
 

@@ -28,12 +28,18 @@ from treewright.proving.records import (
 )
 from treewright.proving.settings import Mode, Settings
 from treewright.proving.tactics.exclusion import WithoutNames, knowledge_without
-from treewright.proving.tactics.source import AskingStopped, TacticSource
+from treewright.proving.tactics.source import AskingStopped, TacticSource, stop_when
 from treewright.proving.trace import Recording, TraceError, first_difference
 from treewright.search.andor.graph import Edge, Graph, Node, Status
 
 Stop = Literal["solved", "exhausted", "simulations", "time", "interrupted", "abort"]
 
+_STOP_BY_STATUS: dict[Status, Stop] = {
+    Status.SOLVED: "solved",
+    Status.DEAD: "exhausted",
+    Status.OPEN: "abort",
+}
+"""Why a finished runner takes no further step."""
 _RUNNER_MODULES: dict[Mode, str] = {
     "centralized": "treewright.proving.centralized",
     "distributed": "treewright.cellview.runner",
@@ -80,9 +86,13 @@ class Runner(Protocol):
     expander: Expander
 
     @property
-    def finished(self) -> bool: ...
+    def finished(self) -> bool:
+        """Whether no further step is possible."""
+        ...
 
-    def step(self) -> StepReport: ...
+    def step(self) -> StepReport:
+        """Make one simulation."""
+        ...
 
     def pause(self) -> None:
         """Wait for the requests under way, so that another search can use Lean."""
@@ -97,9 +107,13 @@ class Sink(Protocol):
     """Where a search writes its lines: the trace of a run, or a list in memory."""
 
     @property
-    def epoch(self) -> int: ...
+    def epoch(self) -> int:
+        """The epoch to write into the lines."""
+        ...
 
-    def append(self, lines: list[TraceLine]) -> None: ...
+    def append(self, lines: list[TraceLine]) -> None:
+        """Write lines at the end."""
+        ...
 
 
 @dataclass(slots=True)
@@ -156,13 +170,13 @@ def iteration_line(report: StepReport, tree: Graph, attempts: int, stamp: Stamp)
 
 @dataclass(slots=True)
 class Search:
-    """The search of one phase of a goal.
+    """The search of one phase of a goal. It can be paused for another search, and continued.
 
     Args:
         goal: The number of the goal in its run.
-        name: The name of the goal.
-        statement: The searched proposition: the goal's, or its negation.
         phase: Its kind and limits.
+        runner: Grows the graph.
+        source: Is told when to stop waiting for an answer.
         sink: Receives the lines of the trace.
         recording: The lines that earlier processes wrote of this phase.
         iteration: The number of the last iteration before this search.
@@ -171,9 +185,9 @@ class Search:
     """
 
     goal: int
-    name: str
-    statement: str
     phase: Phase
+    runner: Runner
+    source: TacticSource
     sink: Sink
     recording: Recording
     iteration: int = 0
@@ -183,11 +197,17 @@ class Search:
     """The simulations so far, including those of earlier processes."""
     elapsed: float = field(default=0.0, init=False)
     """The seconds so far, including those of earlier processes."""
+    stop: Stop | None = field(default=None, init=False)
+    """Why the search ended; None before its end and while it is paused."""
     _started: float = field(default=0.0, init=False)
     _is_over: bool = field(default=False, init=False)
 
-    def open(self, expander: Expander) -> None:
+    def open(self, name: str, statement: str) -> None:
         """Write the opening line; if it is recorded already, compare.
+
+        Args:
+            name: The name of the goal.
+            statement: The searched proposition: the goal's, or its negation.
 
         Raises:
             TraceError: The goal is another one than in the trace.
@@ -197,10 +217,10 @@ class Search:
             timestamp(),
             self.goal,
             self.phase.kind,
-            self.name,
-            self.statement,
+            name,
+            statement,
             self.phase.simulations,
-            expander.root,
+            self.runner.expander.root,
             self.phase.without,
         )
         if self.recording.opened is None:
@@ -208,7 +228,7 @@ class Search:
         elif difference := first_difference(self.recording.opened, line):
             raise TraceError(f"goal {self.goal} differs from the recorded one: {difference}")
 
-    def run(self, runner: Runner, until: int | None = None) -> Stop | None:
+    def run(self, until: int | None = None) -> Stop | None:
         """Simulate until the goal is settled, a limit is reached, or the user asks to stop.
 
         With `until` the search pauses after that many simulations in all and returns None; another
@@ -216,39 +236,39 @@ class Search:
         """
         limit = self.phase.simulations
         most = limit if until is None else min(until, limit)
-        recorded = self.recording.iterations
+        stop: Stop | None = None
         self._started = 0.0
+        stop_when(self.source, self.is_over)
         try:
-            stop = step_until_finished(
-                runner,
-                most,
+            while stop is None and self.simulations < most and not self.runner.finished:
                 # Recorded iterations are repeated in any case, also after the time limit.
-                lambda done: None if done < len(recorded) else self._reason_to_stop(),
-                lambda done, report: self._write(report, runner, recorded, done),
-                first=self.simulations,
-            )
-            if stop == "simulations" and most < limit:
-                runner.pause()
+                if self.simulations >= len(self.recording.iterations):
+                    stop = self._reason_to_stop()
+                if stop is None:
+                    self._write(self.runner.step())
+            if stop is None and self.runner.finished:
+                stop = _STOP_BY_STATUS[self.runner.tree.root.status]
+            elif stop is None and most < limit:
+                self.runner.pause()
                 return None
         except AskingStopped:  # a source stopped waiting because `is_over` told it to
-            self._is_over = True
             # Without a time limit, only the user can have ended the wait.
             is_stopped = self.phase.seconds is None or self.stop_asked()
-            return "interrupted" if is_stopped else "time"
+            stop = "interrupted" if is_stopped else "time"
         except BaseException:
             self._is_over = True
             raise
         self._is_over = True
-        return stop
+        self.stop = stop or "simulations"
+        return self.stop
 
     def is_over(self) -> bool:
         """Return whether a source that waits for an answer should stop waiting."""
         return self._is_over or (self._started > 0.0 and self._reason_to_stop() is not None)
 
-    def _write(
-        self, report: StepReport, runner: Runner, recorded: Sequence[Iteration], done: int
-    ) -> None:
+    def _write(self, report: StepReport) -> None:
         """Append the line of a step, or compare it with the recorded line of that step."""
+        recorded, runner, done = self.recording.iterations, self.runner, self.simulations
         known = recorded[done] if done < len(recorded) else None
         self.iteration += 1
         self.simulations += 1
@@ -278,42 +298,6 @@ class Search:
 
     def _clock(self) -> float:
         return time.monotonic() - self._started
-
-
-def step_until_finished(
-    runner: Runner,
-    most: int,
-    reason_to_stop: Callable[[int], Stop | None] = lambda done: None,
-    observe: Callable[[int, StepReport], None] = lambda done, report: None,
-    first: int = 0,
-) -> Stop:
-    """Take steps until the runner is finished, and return why there are no more.
-
-    Args:
-        runner: The runner.
-        most: The largest number of steps in all.
-        reason_to_stop: Is called before each step with the number of steps done; a reason ends
-            the loop.
-        observe: Is called after each step with the number of steps before it.
-        first: The number of steps that an earlier call took.
-    """
-    for done in range(first, most):
-        if runner.finished:
-            return _finished_reason(runner)
-        if stop := reason_to_stop(done):
-            return stop
-        observe(done, runner.step())
-    return _finished_reason(runner) if runner.finished else "simulations"
-
-
-def _finished_reason(runner: Runner) -> Stop:
-    match runner.tree.root.status:
-        case Status.SOLVED:
-            return "solved"
-        case Status.DEAD:
-            return "exhausted"
-        case _:
-            return "abort"
 
 
 def make_expander(

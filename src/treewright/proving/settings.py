@@ -8,7 +8,6 @@ from typing import Any, Literal
 import msgspec
 
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.kernel.storage import atomic
 from treewright.kernel.storage.run_directory import RunEnvironment
 from treewright.kernel.text import jsontext
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
@@ -62,6 +61,7 @@ class EndpointSettings(msgspec.Struct, frozen=True):
     usd_per_million_completion_tokens: float | None = None
 
     def endpoint(self) -> Endpoint:
+        """Return the endpoint for the chat client, with the limits of an answer."""
         return Endpoint(
             base_url=self.url,
             model=self.model,
@@ -160,8 +160,9 @@ class RunRecord(msgspec.Struct, frozen=True):
     git: GitRecord | None = None
 
 
-def write_run(path: Path, record: RunRecord) -> None:
-    atomic.write_bytes(path, msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+def encode_document(record: msgspec.Struct) -> bytes:
+    """Return a record as the indented JSON of `run.json` and `result.json`."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n"
 
 
 def read_run(path: Path) -> RunRecord:

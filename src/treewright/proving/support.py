@@ -42,6 +42,7 @@ class Repeated:
 
     @property
     def solved(self) -> bool:
+        """Whether the phase solved its root."""
         return self.runner.tree.root.status is Status.SOLVED
 
     def script(self, left_out: Sequence[extraction.Place] = ()) -> str:

@@ -98,6 +98,7 @@ def read_file_target(path: Path, declaration: str | None = None) -> FileTarget:
 
 
 def statement_goal(target: StatementTarget) -> GoalSpec:
+    """Return the only goal of a statement."""
     statement = target.statement
     typed = f"({statement}\n : Prop)"
     return GoalSpec(
@@ -106,20 +107,17 @@ def statement_goal(target: StatementTarget) -> GoalSpec:
 
 
 def negate_statement(target: StatementTarget) -> Negation:
+    """Return the negation of a statement, as a text of its own."""
     statement = f"¬ ({target.statement}\n : Prop)"
     original, _ = theorem_texts(statement, "", imports=target.imports)
     return Negation(statement, lambda session: session.start(statement), original, GOAL_NAME)
 
 
-def negate_declaration(source: str, declaration: str) -> Negation:
-    """Return the negation of a declaration, at the end of its file.
+def negate_in_text(source: str, statement: str) -> Negation:
+    """Return a negation that stands at the end of a file.
 
     Lean does not accept all of them: the type of a definition is no proposition.
     """
-    return negate_in_text(source, f"¬ (type_of% @_root_.{declaration})")
-
-
-def negate_in_text(source: str, statement: str) -> Negation:
     ended = source.replace("\r\n", "\n").rstrip("\n")
     theorem = f"theorem _root_.{NEGATION_NAME} : {statement} := by"
     original = f"{ended}\n\n{theorem}\n  sorry\n"
@@ -166,7 +164,10 @@ def _sorries(target: FileTarget, session: LeanSession, tell: TellTrouble) -> lis
     # An example has no name under which its proof could be checked.
     found = [s for s in everything if not s.declaration.endswith("_example")]
     if target.declaration is None:
-        _tell_of_examples(target, [s for s in everything if s not in found], tell)
+        if examples := [s for s in everything if s not in found]:
+            names = tuple(dict.fromkeys(f"the example of line {each.line}" for each in examples))
+            why = "an example has no name under which a proof can be checked"
+            tell(names, f"{target.path}: {why}")
         lemmas = [x for x in unread_lemmas(target.source, result.diagnostics) if x.has_sorry]
         if not found:
             error = next((x.error for x in lemmas), next(iter(result.errors), None))
@@ -188,12 +189,6 @@ def _sorries(target: FileTarget, session: LeanSession, tell: TellTrouble) -> lis
             f"{target.path} has no sorry in `{name}`; declarations with one: {others}{why}"
         )
     return _without_trouble(target, inside, tell)
-
-
-def _tell_of_examples(target: FileTarget, examples: list[Sorry], tell: TellTrouble) -> None:
-    if examples:
-        names = tuple(dict.fromkeys(f"the example of line {each.line}" for each in examples))
-        tell(names, f"{target.path}: an example has no name under which a proof can be checked")
 
 
 def _without_trouble(target: FileTarget, found: list[Sorry], tell: TellTrouble) -> list[Sorry]:
@@ -250,6 +245,6 @@ def _spec(number: int, states: _SorryStates, sorry: Sorry) -> GoalSpec:
         name,
         sorry.goal.pretty,
         lambda session: states.open(session, sorry),
-        negate_declaration(states.source, sorry.declaration),
+        negate_in_text(states.source, f"¬ (type_of% @_root_.{sorry.declaration})"),
         sorry,
     )

@@ -93,12 +93,14 @@ class TraceWriter:
         self._synced = time.monotonic()
 
     def append(self, lines: Sequence[TraceLine], *, sync: bool = False) -> None:
+        """Append lines; with `sync` they survive a power cut."""
         due = time.monotonic() - self._synced > _SYNC_EVERY_SECONDS
         self._journal.append([_encode(line) for line in lines], sync=sync or due)
         if sync or due:
             self._synced = time.monotonic()
 
     def close(self) -> None:
+        """Close the file."""
         self._journal.close()
 
 
@@ -220,7 +222,9 @@ class Recording:
 class LiveEnvironment(Environment, Protocol):
     """An environment that can be told the keys of nodes that it did not make itself."""
 
-    def expect(self, node: int, key: str) -> None: ...
+    def expect(self, node: int, key: str) -> None:
+        """Set the key of a node that an earlier process found."""
+        ...
 
 
 class RecordedEnvironment:
@@ -234,6 +238,7 @@ class RecordedEnvironment:
                 live.expect(node, key)
 
     def root(self) -> Subgoal:
+        """Return the recorded goal, or open it."""
         opened = self._recording.opened
         if opened is not None:
             goals = opened.root.goals
@@ -241,15 +246,18 @@ class RecordedEnvironment:
         return self._beyond("the goal itself").root()
 
     def apply(self, node: int, tactic: str) -> Outcome:
+        """Return the recorded outcome of a tactic, or try it."""
         known = self._recording.outcome(node, tactic)
         if known is not None:
             return known
         return self._beyond(f"`{tactic}` on node {node}").apply(node, tactic)
 
     def knowledge(self, node: int) -> Knowledge:
+        """Ask the live environment: knowledge is not recorded."""
         return self._beyond(f"what Lean knows about node {node}").knowledge(node)
 
     def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
+        """Tell the live environment, if there is one."""
         if self._live is not None:
             self._live.bind(parent, tactic, children)
 

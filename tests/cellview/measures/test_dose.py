@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from treewright.cellview.measures.dose import control, dose_response, trend
-from treewright.cellview.measures.trials import Trial
+from treewright.cellview.measures import Trial, control, dose_response, trend
 
 DOSES = (0.0, 0.25, 0.5)
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.proving.traces import SOLVED, iterations, search
-from treewright.cellview.measures.robustness import robustness
-from treewright.cellview.measures.trials import Trial, restricted, trial_of
+from treewright.cellview.measures import Trial, restricted, robustness, trial_of
 
 
 def trial(goal: str, seed: int, steps: int, solved: bool = True) -> Trial:

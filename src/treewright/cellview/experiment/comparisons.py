@@ -7,9 +7,14 @@ from dataclasses import dataclass, field
 
 from treewright.cellview.experiment.plan import UNDAMAGED, Arm, Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.results import MeasuredRun
-from treewright.cellview.measures.dose import DoseResponse, dose_response
-from treewright.cellview.measures.robustness import Robustness, robustness
-from treewright.cellview.measures.trials import Trial, restricted
+from treewright.cellview.measures import (
+    DoseResponse,
+    Robustness,
+    Trial,
+    dose_response,
+    restricted,
+    robustness,
+)
 from treewright.proving.measures.intervals import Estimate, clustered_mean, not_negative, rate
 
 Finished = Sequence[tuple[PlannedRun, MeasuredRun]]
@@ -26,13 +31,16 @@ class Group:
 
     @property
     def setup(self) -> str:
+        """The mode and the number of agents, in words."""
         return self.mode if self.agents is None else f"{self.mode}, {self.agents} agents"
 
     @property
     def trials(self) -> list[Trial]:
+        """The trials of the finished runs."""
         return [result.trial(planned) for planned, result in self.members]
 
     def solved(self) -> Estimate | None:
+        """Return the solve rate."""
         return rate(sum(result.solved for _, result in self.members), len(self.members))
 
     def mean(
@@ -49,12 +57,15 @@ class Group:
         return clustered_mean(list(clusters.values()), 0, scale)
 
     def attempts(self) -> Estimate | None:
+        """Return the mean number of tried tactics."""
         return self.mean(lambda result: float(result.attempts), not_negative)
 
     def gain_over_dip(self) -> Estimate | None:
+        """Return the mean delayed gratification."""
         return self.mean(lambda result: result.gain_over_dip, not_negative)
 
     def alike_beyond_chance(self) -> Estimate | None:
+        """Return the mean aggregation, less that by chance."""
         return self.mean(_alike_beyond_chance)
 
     def steps(self, limit: int) -> Estimate | None:

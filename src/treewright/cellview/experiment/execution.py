@@ -48,6 +48,7 @@ class ExperimentState:
 
     @property
     def complete(self) -> bool:
+        """Whether every planned run is finished."""
         return self.finished == self.total
 
 

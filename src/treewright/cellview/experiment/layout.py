@@ -24,4 +24,5 @@ def solved_plot(number: int) -> str:
 
 
 def steps_plot(number: int) -> str:
+    """Return the name of the picture of the steps by dose, for a numbered curve."""
     return f"dose_steps_{number}.svg"

@@ -97,6 +97,7 @@ class PlanFile(Table, frozen=True):
 
 
 def read(path: Path) -> PlanFile:
+    """Read the tables of an experiment file. Raises UsageError."""
     try:
         return msgspec.convert(tomllib.loads(path.read_text("utf-8")), type=PlanFile)
     except FileNotFoundError:
@@ -156,6 +157,8 @@ UNDAMAGED = "none"
 
 
 class PlannedGoal(msgspec.Struct, frozen=True):
+    """A goal of the plan, from the file itself or from its bank."""
+
     name: str
     statement: str
 

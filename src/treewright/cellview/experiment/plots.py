@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from treewright.cellview.experiment import layout
 from treewright.cellview.experiment.comparisons import Curve, Group
-from treewright.cellview.measures.dose import Level
+from treewright.cellview.measures import Level
 from treewright.kernel.text import svg
 from treewright.kernel.text.svg import ticks
 from treewright.proving.measures.intervals import Estimate

@@ -15,7 +15,7 @@ from treewright.cellview.experiment.layout import RESULTS
 from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.plots import pictures
 from treewright.cellview.experiment.results import MeasuredRun
-from treewright.cellview.measures.dose import Trend
+from treewright.cellview.measures import Trend
 from treewright.kernel.storage import atomic
 from treewright.kernel.text import numbers
 from treewright.kernel.text.markdown import code, escape, table
@@ -44,7 +44,8 @@ def write_summary(plan: Plan, results: Mapping[str, MeasuredRun], directory: Pat
         comparison_table(
             "Distributed against centralized", _CENTRAL, comparisons.against_centralized(groups)
         ),
-        dose_tables(curves),
+        "## Dose and response" if curves else "",
+        *(_curve(curve, number) for number, curve in enumerate(curves, 1)),
         unproved(plan, results),
     ]
     text = "\n\n".join(part for part in parts if part) + "\n"
@@ -93,6 +94,7 @@ def _csv_value(value: object) -> object:
 
 
 def headline(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
+    """Return the title and the table of the whole experiment."""
     total = len(runs_of(plan))
     rows = [
         ["runs finished", f"{len(results):,} of {total:,}"],
@@ -111,6 +113,7 @@ def headline(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
 
 
 def groups_table(plan: Plan, found: Sequence[Group]) -> str:
+    """Return the table with a row for each mode, number of agents and arm."""
     header = (
         "setup", "intervention", "runs", "solve rate", "steps (unsolved at the limit)", "attempts",
         "gain over dip", "alike − chance",
@@ -133,6 +136,7 @@ def groups_table(plan: Plan, found: Sequence[Group]) -> str:
 
 
 def comparison_table(heading: str, words: str, found: Sequence[Comparison]) -> str:
+    """Return the table of some comparisons; '' without any."""
     if not found:
         return ""
     header = (
@@ -156,12 +160,6 @@ def comparison_table(heading: str, words: str, found: Sequence[Comparison]) -> s
         for one in found
     ]
     return f"## {heading}\n\n{words}\n\n{table(header, rows, 'llrrrrrrrrr')}"
-
-
-def dose_tables(found: Sequence[Curve]) -> str:
-    return "\n\n".join(["## Dose and response", *map(_curve, found, range(1, 1 + len(found)))]) if (
-        found
-    ) else ""  # fmt: skip
 
 
 def _curve(curve: Curve, number: int) -> str:
@@ -216,10 +214,12 @@ def unproved(plan: Plan, results: Mapping[str, MeasuredRun]) -> str:
 
 
 def short(number: float | None) -> str:
+    """Return a number with three digits; a dash for none."""
     return "–" if number is None else f"{number:.3g}".replace("-", "−")
 
 
 def probability(p: float | None) -> str:
+    """Return a p-value as text; a dash for none."""
     return "–" if p is None else f"{p:.3f}"
 
 
@@ -234,6 +234,7 @@ def share(found: Estimate | None) -> str:
 
 
 def estimate(found: Estimate | None, *, signed: bool = False) -> str:
+    """Return an estimate with its interval; a dash for none."""
     if found is None:
         return "–"
     centre = f"{found.value:+.3g}".replace("-", "−") if signed else short(found.value)

@@ -8,7 +8,7 @@ import msgspec
 
 from treewright.cellview.experiment.layout import CELL
 from treewright.cellview.experiment.plan import PlannedRun
-from treewright.cellview.measures.trials import Trial, trial_of
+from treewright.cellview.measures import Trial, trial_of
 from treewright.kernel.errors import StorageError
 from treewright.kernel.storage import atomic
 from treewright.kernel.text import jsontext
@@ -41,6 +41,7 @@ class MeasuredRun(msgspec.Struct, frozen=True):
     alike_p: float | None
 
     def trial(self, planned: PlannedRun) -> Trial:
+        """Return the run as a trial, for comparisons."""
         return Trial(planned.goal.name, planned.seed, self.solved, self.steps, self.attempts)
 
 
@@ -79,6 +80,7 @@ def _measured(planned: PlannedRun, goal: GoalFacts) -> MeasuredRun:
 
 
 def write_result(directory: Path, result: MeasuredRun) -> None:
+    """Write `cell.json`."""
     atomic.write_bytes(directory / CELL, msgspec.json.encode(result) + b"\n")
 
 

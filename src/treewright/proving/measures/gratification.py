@@ -29,6 +29,7 @@ class Excursion(msgspec.Struct, frozen=True):
 
     @property
     def ratio(self) -> float:
+        """The gain over the dip."""
         return self.gain / self.dip
 
 

@@ -46,14 +46,17 @@ class Frame:
         self._x_label, self._y_label = x_label, y_label
 
     def x(self, value: float) -> float:
+        """Return the horizontal position of a value."""
         low, high = self._x_range
         return _LEFT + (WIDTH - _LEFT - _RIGHT) * (value - low) / ((high - low) or 1.0)
 
     def y(self, value: float) -> float:
+        """Return the vertical position of a value."""
         low, high = self._y_ticks[0], self._y_ticks[-1]
         return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * (value - low) / (high - low)
 
     def axes(self) -> Iterator[str]:
+        """Draw the axes with their ticks and labels."""
         for tick in self._y_ticks:
             y = self.y(tick)
             yield svg.tag("path", class_="axis", d=f"M{_LEFT:g} {svg.number(y)}H{WIDTH - _RIGHT:g}")
@@ -65,6 +68,7 @@ class Frame:
         yield svg.text(_LEFT - 40, 20, self._y_label, "strong")
 
     def line(self, series: Series) -> str:
+        """Draw a line; '' without points."""
         places = [(self.x(x), self.y(y)) for x, y in thin(series.points)]
         if not places:
             return ""
@@ -88,6 +92,7 @@ class Frame:
         return svg.tag("path", class_=class_, d=path)
 
     def dot(self, x: float, y: float, tooltip: str) -> str:
+        """Draw a point with a tooltip."""
         circle = svg.tag("circle", class_="good", cx=self.x(x), cy=self.y(y), r=4.5)
         return svg.group([circle], tooltip)
 
@@ -117,6 +122,7 @@ def line_chart(
 
 
 def legend(entries: Sequence[tuple[str, int]]) -> Iterator[str]:
+    """Draw the name and the style of each line, side by side."""
     x = _LEFT
     for text, style in entries:
         shown = svg.clip(text, 32)

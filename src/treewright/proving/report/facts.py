@@ -33,10 +33,12 @@ class GoalFacts:
 
     @property
     def name(self) -> str:
+        """The name of the goal, or its number before its search was opened."""
         return (self.opened.name if self.opened else "") or f"goal {self.number}"
 
     @property
     def status(self) -> str:
+        """The status of the result; `open` without one."""
         return self.verdict.status if self.verdict else "open"
 
     @property
@@ -46,6 +48,7 @@ class GoalFacts:
 
     @property
     def lean_seconds(self) -> float:
+        """The seconds in which Lean ran tactics, in all phases."""
         return sum(a.ms for line in self.all_iterations for a in line.attempts) / 1000
 
     @property
@@ -56,6 +59,7 @@ class GoalFacts:
 
     @property
     def lean_share(self) -> float | None:
+        """The share of the seconds that Lean needed; None without any."""
         return min(1.0, self.lean_seconds / self.seconds) if self.seconds else None
 
     def tactics_that_worked(self) -> Counter[str]:
@@ -89,6 +93,7 @@ class RunFacts:
 
     @cached_property
     def outcomes(self) -> Counter[str]:
+        """How often each outcome of a tactic occurred, in the searches for a proof."""
         return Counter(attempt.outcome for line in self.iterations for attempt in line.attempts)
 
     @cached_property

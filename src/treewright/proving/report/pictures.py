@@ -47,6 +47,8 @@ def root_value(goal: GoalFacts) -> str:
 
 
 def growth(goal: GoalFacts) -> str:
+    """Draw the sizes of the graph over the iterations."""
+
     def series(name: str, style: int) -> Series:
         points = [
             (float(n), float(getattr(turn.counters, name)))
@@ -60,6 +62,7 @@ def growth(goal: GoalFacts) -> str:
 
 
 def outcomes(facts: RunFacts) -> str:
+    """Draw how often each outcome of a tactic occurred."""
     total = facts.outcomes.total()
     bars = [
         Bar(kind, [count], f"{count:,} ({100 * count / total:.0f} %)")

@@ -29,7 +29,7 @@ def render(facts: RunFacts, drawn: set[str]) -> str:
         goals(facts) if facts.goals else "No goal has been opened yet.",
         run_pictures(PLOTS, drawn),
         measures(facts),
-        each_goal(facts, PLOTS, drawn),
+        *(_goal(goal, PLOTS, drawn) for goal in facts.goals),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -54,6 +54,7 @@ _LONGEST_PROOF = 20_000
 
 
 def headline(facts: RunFacts) -> str:
+    """Return the title and the table of the whole run."""
     record, goals = facts.record, facts.goals
     proved = sum(goal.status == "proved" for goal in goals)
     still_open = sum(goal.verdict is None for goal in goals)
@@ -77,6 +78,7 @@ def headline(facts: RunFacts) -> str:
 
 
 def goals(facts: RunFacts) -> str:
+    """Return the table with a row for each goal."""
     header = (
         "goal", "status", "iterations", "attempts", "nodes", "time", "in Lean", "why it stopped",
     )  # fmt: skip
@@ -99,10 +101,6 @@ def _goal_row(goal: GoalFacts) -> list[str]:
         "–" if share is None else f"{100 * share:.0f} %",
         escape(why),
     ]
-
-
-def each_goal(facts: RunFacts, folder: str, drawn: set[str]) -> str:
-    return "\n\n".join(_goal(goal, folder, drawn) for goal in facts.goals)
 
 
 def _goal(goal: GoalFacts, folder: str, drawn: set[str]) -> str:
@@ -143,6 +141,7 @@ def _goal(goal: GoalFacts, folder: str, drawn: set[str]) -> str:
 
 
 def run_pictures(folder: str, drawn: set[str]) -> str:
+    """Return the section with the pictures of the whole run."""
     shown = (
         (layout.OUTCOMES_PLOT, "Attempts by outcome"),
         (layout.AGENTS_PLOT, "Turns by agent"),

@@ -39,6 +39,7 @@ Goals = Callable[[Node], tuple[GoalView, ...]]
 
 
 def choose_first_found(node: Node) -> Edge | None:
+    """Choose the edge that solved the node first."""
     return node.solution
 
 
