@@ -11,7 +11,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -26,10 +26,11 @@ from treewright.lean.session.answers import (
     Timeout,
 )
 from treewright.lean.session.interface import LeanError, LeanSession
-from treewright.lean.session.knowledge import NOTHING_KNOWN, Knowledge
+from treewright.lean.session.knowledge import NOTHING_KNOWN, Exploration, Knowledge, TestResult
 from treewright.lean.verify.additions import new_errors
 from treewright.proving.records import GoalView, OutcomeKind
 
+_Told = TypeVar("_Told")
 _LIBRARY_SEARCH = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
 """Tactics that search and report another tactic. They count only if they close the goal."""
 _TRY_THIS = re.compile(r"Try this:\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
@@ -188,6 +189,51 @@ class LeanEnvironment:
                 self._drop_session()
         self._require_lean()
         return NOTHING_KNOWN
+
+    # -- beside the graph -----------------------------------------------------------------
+
+    def root_state(self) -> ProofState:
+        """Return the proof state of the root. Raises LeanError if Lean does not open it."""
+        return self._state(0)
+
+    def try_tactic(self, state: ProofState, tactic: str, seconds: float) -> ProofState | None:
+        """Return the state after a tactic; None if it fails. The caller frees the state.
+
+        Raises:
+            LeanError: Lean was lost, and all states with it.
+        """
+        result = self._ask(lambda session: session.run_tactic(state, tactic, seconds))
+        if isinstance(result, SessionLost):
+            raise LeanError(f"Lean was lost in `{tactic}`")
+        return result if isinstance(result, ProofState) else None
+
+    def focus(self, state: ProofState, goal: int) -> ProofState:
+        """Return a state with one of its goals only. Raises LeanError if Lean was lost."""
+        result = self._ask(lambda session: session.focus(state, (goal,)))
+        if not isinstance(result, ProofState):
+            raise LeanError("the goals could not be taken apart")
+        return result
+
+    def survey(self, state: ProofState) -> Knowledge:
+        """Return Lean's knowledge about a state, without the library. May raise LeanError."""
+        return self._told(lambda session: session.survey(state))
+
+    def explore(self, state: ProofState) -> Exploration:
+        """Return equations over the functions of a state that hold on random values.
+
+        Raises LeanError if Lean was lost.
+        """
+        return self._told(lambda session: session.explore(state))
+
+    def test(self, state: ProofState) -> TestResult:
+        """Return the result of trying a state on random values. May raise LeanError."""
+        return self._told(lambda session: session.test(state))
+
+    def free(self, states: Sequence[ProofState]) -> None:
+        """Free states that the caller made; those of a session that was lost are gone anyway."""
+        if self._session is not None and self._session.alive:
+            with contextlib.suppress(LeanError):
+                self._session.free(states)
 
     def bind(self, parent: int, tactic: str, children: Sequence[int]) -> None:
         """Keep the states of the nodes that the subgoals became, and free the others."""
@@ -395,6 +441,19 @@ class LeanEnvironment:
         if isinstance(result, SessionLost):
             self._drop_session()
         return result
+
+    def _told(self, request: Callable[[LeanSession], _Told]) -> _Told:
+        if self._session is None:
+            raise LeanError("Lean was lost")
+        begun = time.perf_counter()
+        try:
+            return request(self._session)
+        except LeanError:
+            if not self._session.alive:
+                self._drop_session()
+            raise
+        finally:
+            self.lean_seconds += time.perf_counter() - begun
 
     def _drop_session(self) -> None:
         self.sessions_lost += 1

@@ -164,6 +164,8 @@ class HostSession:
         Raises:
             LeanError: the session is lost.
         """
+        if self._host.backend != "wasm":
+            return TestResult("unknown", reason="only the bundled Lean tests goals")
         reply = self._ask(
             "test",
             soft=DEFAULT_STEP_SECONDS,
@@ -180,8 +182,8 @@ class HostSession:
         self,
         state: ProofState | int,
         *,
-        size: int = 6,
-        samples: int = 16,
+        size: int = 5,
+        samples: int = 32,
         seed: int = 1,
         seconds: float = 3.0,
         most: int = 4000,
@@ -193,6 +195,8 @@ class HostSession:
         Raises:
             LeanError: the session is lost.
         """
+        if self._host.backend != "wasm":
+            return Exploration((), 0, ())
         reply = self._ask(
             "explore",
             soft=DEFAULT_STEP_SECONDS,

@@ -22,7 +22,7 @@ from treewright.lean.session.answers import (
     TacticError,
     Timeout,
 )
-from treewright.lean.session.knowledge import Knowledge
+from treewright.lean.session.knowledge import Exploration, Knowledge, TestResult
 
 DEFAULT_STEP_SECONDS = 10.0
 DEFAULT_CHECK_SECONDS = 120.0
@@ -71,6 +71,17 @@ class LeanSession(Protocol):
 
     def survey(self, state: ProofState | int, *, library: bool = False) -> Knowledge:
         """Return lemmas and facts for the first goal of a state; no tactic is run."""
+        ...
+
+    def test(self, state: ProofState | int) -> TestResult:
+        """Try the first goal of a state on random values. Nothing is proved by that."""
+        ...
+
+    def explore(self, state: ProofState | int) -> Exploration:
+        """Return equations between small terms over the functions of a state's first goal.
+
+        They hold on random values; nothing is proved.
+        """
         ...
 
     def check(

@@ -97,10 +97,19 @@ class Variable(msgspec.Struct, frozen=True, gc=False):
     made_of: MadeOf | None = None
 
 
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """A call of a recursive function on distinct variables: induction may follow the function."""
+
+    function: str
+    arguments: tuple[str, ...]
+
+
 class Knowledge(msgspec.Struct, frozen=True, gc=False):
     """About the first goal of a state. `definitions`: of the text and its project, in the goal.
 
-    `related`: lemmas of the text and its project that are about the same things.
+    `related`: lemmas of the text and its project that are about the same things. `calls`: in the
+    target, of recursive definitions of the text and its project. `reachable`: `definitions`, and
+    those by which they are defined.
     """
 
     uses: tuple[Use, ...] = ()
@@ -108,6 +117,8 @@ class Knowledge(msgspec.Struct, frozen=True, gc=False):
     variables: tuple[Variable, ...] = ()
     definitions: tuple[str, ...] = ()
     related: tuple[str, ...] = ()
+    calls: tuple[Call, ...] = ()
+    reachable: tuple[str, ...] = ()
 
 
 NOTHING_KNOWN = Knowledge()

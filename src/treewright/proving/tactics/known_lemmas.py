@@ -246,12 +246,25 @@ def _alternatives(
     alternatives: Sequence[Alternative], name: str, goal: GoalView, *, inductive: bool
 ) -> str:
     """Return `| nil => ?_ | cons x xs ih => ?_`, with names that hide no other name."""
-    if not alternatives:
-        return ""
+    labels = named_alternatives(alternatives, name, goal, inductive=inductive)
+    return " ".join(f"| {label} => ?_" for label in labels)
+
+
+def named_alternatives(
+    alternatives: Sequence[Alternative], name: str, goal: GoalView, *, inductive: bool
+) -> tuple[str, ...]:
+    """Return `nil` and `cons x xs ih`: constructors with names for what each of them adds.
+
+    Args:
+        alternatives: The constructors of the variable's type.
+        name: The variable, whose name becomes free.
+        goal: The goal, whose names are hidden by none of the new ones.
+        inductive: Whether there are induction hypotheses.
+    """
     taken = {h.name for h in goal.hypotheses} | words(goal.target)
     for hypothesis in goal.hypotheses:
         taken |= words(hypothesis.type)
-    texts: list[str] = []
+    labels: list[str] = []
     for alternative in alternatives:
         fresh = Fresh(taken - {name})
         own = [f for f in alternative.fields if not f.hypothesis]
@@ -260,8 +273,8 @@ def _alternatives(
         names = [fresh.name(name if f.name == alone else _plain(f.name)) for f in own]
         if inductive:
             names += [fresh.name("ih") for _ in hypotheses]
-        texts.append(f"| {' '.join([alternative.name, *names])} => ?_")
-    return " ".join(texts)
+        labels.append(" ".join([alternative.name, *names]))
+    return tuple(labels)
 
 
 def _plain(name: str) -> str:

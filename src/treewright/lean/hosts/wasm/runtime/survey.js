@@ -23,7 +23,7 @@ function createSurvey(heap, calls, names, terms, environment, goals, given) {
   const lemmas = createLemmas(heap, calls, names, environment, statements, given);
   const { isUnfoldable, outline, waysTo } = createOutlines(patterns);
   const { ownUses, relatedTo, fromLibrary } = createUses(statements, lemmas, outline);
-  const { drivenBy, eliminatorOf, definitionsIn } = createVariables(heap, calls, names, terms, environment, patterns);
+  const { drivenBy, eliminatorOf, definitionsIn, reachableFrom, recursiveCalls } = createVariables(heap, calls, names, terms, environment, patterns);
   const createShortener = createShortNames(environment, names, heap, calls);
   const libraries = new Map(); // of an imported environment -> index
   let opened = new WeakMap(); // of where a proof began -> { constants, own, eliminators }
@@ -52,9 +52,11 @@ function createSurvey(heap, calls, names, terms, environment, goals, given) {
     const goal = readGoal(state, known);
     const short = createShortener(env, names.show(field(state.coreContext, CORE_CONTEXT.currNamespace)), new Set(goal.shown.values()));
     const uses = ownUses(goal, known.own);
+    const definitions = definitionsIn(goal, env, known);
     const result = {
       uses: uses.map((use) => ({ ...use, name: short(use.name) })), variables: goal.variables,
-      definitions: definitionsIn(goal, env, known).map(short), related: relatedTo(goal, known.own).map(short),
+      definitions: definitions.map(short), reachable: reachableFrom(definitions, env, known).map(short), related: relatedTo(goal, known.own).map(short),
+      calls: recursiveCalls(goal, env, known).map((call) => ({ ...call, function: short(call.function) })),
     };
     if (wantLibrary) result.library = fromLibrary(goal, known, libraryOf(base, env));
     goal.release();

@@ -2,13 +2,15 @@
 /** What the variables and definitions in a goal are: how values are taken apart, what can be unfolded. */
 const { EXPR } = require('./terms.js');
 const { isVariable, NO_CONSTANT } = require('./outlines.js');
-const { BINDER_INFO } = require('./patterns.js');
+const { BINDER_INFO, INSTANCE } = require('./patterns.js');
 
 const DEFINITION = 1; // tags of a ConstantInfo
 const INDUCTIVE = 5;
 const CONSTRUCTOR = 6;
 const EXPLICIT = 0; // BinderInfo
 const INDUCTIVE_VAL = { numIndices: 2 };
+const MOST_REACHABLE = 16;
+const GENERATED = /(^|\.)(_|match_\d|rec$|recOn$|casesOn$|brecOn|below|noConfusion|ctorIdx|toCtorIdx|ctorElim|sizeOf|inst[A-Z])/; // by Lean, for a definition or type
 
 function createVariables(heap, calls, names, terms, environment, patterns) {
   const { field, tag, scalar8, inc, dec } = heap;
@@ -104,6 +106,40 @@ function createVariables(heap, calls, names, terms, environment, patterns) {
     return [...found.keys()];
   }
 
+  /** Definitions of the text and its project by which these are defined, themselves included. */
+  function reachableFrom(definitions, env, known) {
+    const found = new Set(definitions);
+    for (const head of found) {
+      if (found.size >= MOST_REACHABLE) break;
+      known.constants.typed(head, (_, info) => terms.eachConstant(field(field(info, 0), 1), (n) => {
+        const shown = names.show(n);
+        if (found.size < MOST_REACHABLE && !GENERATED.test(shown) && isDefinition(shown, env, known)) found.add(shown);
+      }), null);
+    }
+    return [...found];
+  }
+
+  /** Calls in the target of recursive definitions of the text whose explicit arguments are variables: [{ function, arguments }]. */
+  function recursiveCalls(goal, env, known) {
+    const found = new Map();
+    if (goal.target) patterns.eachPart(goal.target, (part) => {
+      if (!isDefinition(part.head, env, known) || !isRecursive(part.head, known)) return;
+      const infos = known.constants.infos(part.head).filter((info) => info !== INSTANCE);
+      const explicit = part.args.filter((_, i) => (infos[i] ?? EXPLICIT) === EXPLICIT);
+      if (explicit.length === 0 || !explicit.every((a) => goal.shown.has(a.head.slice(1)) && isVariable(a))) return;
+      const names_ = explicit.map((a) => goal.shown.get(a.head.slice(1)));
+      if (new Set(names_).size === names_.length) found.set(part.id, { function: part.head, arguments: names_ });
+    });
+    return [...found.values()];
+  }
+
+  /** Whether Lean has an induction principle for the calls of a function. */
+  const isRecursive = (name, known) => known.constants.typed(`${name}.eq_def`, () => true, false) || known.constants.typed(name, (_, info) => {
+    let recursive = false;
+    terms.eachConstant(field(field(info, 0), 1), (n) => { recursive ||= /(brecOn|WellFounded\.fix|WellFounded\.Nat\.fix|\.rec)$/.test(names.show(n)); });
+    return recursive;
+  }, false);
+
   function isDefinition(head, env, known) {
     if (NO_CONSTANT.test(head)) return false;
     if (!known.definitions.has(head)) {
@@ -117,7 +153,7 @@ function createVariables(heap, calls, names, terms, environment, patterns) {
     return known.definitions.get(head);
   }
 
-  return { drivenBy, eliminatorOf, definitionsIn };
+  return { drivenBy, eliminatorOf, definitionsIn, reachableFrom, recursiveCalls };
 }
 
 module.exports = { createVariables };
