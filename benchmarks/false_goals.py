@@ -53,7 +53,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, LeanProcesses(ensure_installed()) as lean:
         for name, target in cases(options.half):
             record = LeanRecord("wasm", "", "")
-            directory = runs.create(Path(place), None, target, settings, record, None)
+            directory = runs.new_directory(Path(place), None)
+            runs.create(directory, target, settings, record, None)
             source = target.source if isinstance(target, FileTarget) else ""
             tactics = build_source(settings, definitions=defined_in(source))
             with runs.open_run(directory) as run:

@@ -44,7 +44,8 @@ def prove(tmp_path: Path, sessions: SessionFactory, replayer: Replayer) -> Prove
     ) -> tuple[RunResult, Path]:
         target = StatementTarget(target) if isinstance(target, str) else target
         settings = settings or Settings(simulations=40, step_timeout=20.0)
-        directory = runs.create(tmp_path, None, target, settings, LEAN, None)
+        directory = runs.new_directory(tmp_path, None)
+        runs.create(directory, target, settings, LEAN, None)
         return resume(directory, sessions, checker or replayer), directory
 
     return go

@@ -29,7 +29,8 @@ def test_files_of_a_run_validate(tmp_path: Path) -> None:
         name: json.loads((ROOT / "schema" / name).read_text()) for name in schema.schemas()
     }
     target = StatementTarget("True")
-    directory = create(tmp_path, "r", target, Settings(), LeanRecord("wasm", "4", ""), None)
+    directory = tmp_path / "r"
+    create(directory, target, Settings(), LeanRecord("wasm", "4", ""), None)
     jsonschema.validate(
         json.loads((directory / "run.json").read_text()), published["proof-run.schema.json"]
     )

@@ -129,7 +129,8 @@ def unproved(
 ) -> Path:
     """One run without a proof, for all edits of it."""
     base = tmp_path_factory.mktemp("unproved")
-    directory = runs.create(base, "r", StatementTarget(HARD), FEW, LEAN, None)
+    directory = runs.new_directory(base, "r")
+    runs.create(directory, StatementTarget(HARD), FEW, LEAN, None)
     assert resume(directory, sessions, replayer).goals[0].status == "unproved"
     return directory
 

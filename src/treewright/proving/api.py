@@ -90,7 +90,9 @@ class ProofService:
         session = self.lean.kept_session()
         specs = targets.read_file_goals(target, session) if isinstance(target, FileTarget) else []
         lean = make_lean_record(session.info, imported_modules(target, self.lean.project))
-        return NewRun(run.create(self.base, run_id, target, settings, lean, commit), specs)
+        directory = run.new_directory(self.base, run_id)
+        run.create(directory, target, settings, lean, commit)
+        return NewRun(directory, specs)
 
     def resume(self, directory: Path, *, force: bool = False) -> RunResult:
         """Continue a run. `force` takes over a lease that is not stale."""

@@ -102,24 +102,15 @@ def find_run(run: str, base: Path) -> Path:
     return directory
 
 
-def create(
-    base: Path,
-    run_id: str | None,
-    target: Target,
-    settings: Settings,
-    lean: LeanRecord,
-    git: GitRecord | None,
-) -> Path:
-    """Create the directory of a new run and its `run.json`.
+def new_directory(base: Path, run_id: str | None) -> Path:
+    """Return the directory for a new run, with an id of its own if none is given.
 
     Raises UsageError if the id is taken.
     """
     runs = base / layout.RUNS
     hide_from_git(runs)
     require_free(base, run_id)
-    directory = runs / (run_id or new_run_id(runs))
-    create_in(directory, target, settings, lean, git)
-    return directory
+    return runs / (run_id or new_run_id(runs))
 
 
 def require_free(base: Path, run_id: str | None) -> None:
@@ -128,10 +119,10 @@ def require_free(base: Path, run_id: str | None) -> None:
         raise UsageError(f"run {run_id!r} exists; continue it with --resume {run_id}")
 
 
-def create_in(
+def create(
     directory: Path, target: Target, settings: Settings, lean: LeanRecord, git: GitRecord | None
 ) -> None:
-    """Write the `run.json` of a new run; its id is the name of the directory."""
+    """Create the directory and the `run.json` of a new run; its id is the directory's name."""
     prepare(directory)
     record = RunRecord(
         format_version=FORMAT_VERSION,

@@ -11,7 +11,7 @@ from treewright.cellview.experiment.results import MeasuredRun, measure_run
 from treewright.lean.processes import LeanProcesses
 from treewright.proving import layout
 from treewright.proving.prover import Prover
-from treewright.proving.run import create_in, make_lean_record, open_run, read_git_record
+from treewright.proving.run import create, make_lean_record, open_run, read_git_record
 from treewright.proving.settings import StatementTarget
 from treewright.proving.tactics.factory import build_source
 
@@ -32,7 +32,7 @@ class PlanProver:
         if not (directory / layout.RUN).exists():
             lean = make_lean_record(self.lean.kept_session().info)
             git = read_git_record(Path.cwd())
-            create_in(directory, StatementTarget(planned.goal.statement), settings, lean, git)
+            create(directory, StatementTarget(planned.goal.statement), settings, lean, git)
         with open_run(directory, force=self.force) as run:
             prover = Prover(run, self.lean, build_source(settings), self.stop_asked)
             result = prover.prove()

@@ -44,7 +44,8 @@ def write_summary(plan: Plan, results: Mapping[str, MeasuredRun], directory: Pat
         comparison_table(
             "Distributed against centralized", _CENTRAL, comparisons.against_centralized(groups)
         ),
-        dose_tables(curves),
+        "## Dose and response" if curves else "",
+        *(_curve(curve, number) for number, curve in enumerate(curves, 1)),
         unproved(plan, results),
     ]
     text = "\n\n".join(part for part in parts if part) + "\n"
@@ -159,12 +160,6 @@ def comparison_table(heading: str, words: str, found: Sequence[Comparison]) -> s
         for one in found
     ]
     return f"## {heading}\n\n{words}\n\n{table(header, rows, 'llrrrrrrrrr')}"
-
-
-def dose_tables(found: Sequence[Curve]) -> str:
-    return "\n\n".join(["## Dose and response", *map(_curve, found, range(1, 1 + len(found)))]) if (
-        found
-    ) else ""  # fmt: skip
 
 
 def _curve(curve: Curve, number: int) -> str:

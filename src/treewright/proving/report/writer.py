@@ -29,7 +29,7 @@ def render(facts: RunFacts, drawn: set[str]) -> str:
         goals(facts) if facts.goals else "No goal has been opened yet.",
         run_pictures(PLOTS, drawn),
         measures(facts),
-        each_goal(facts, PLOTS, drawn),
+        *(_goal(goal, PLOTS, drawn) for goal in facts.goals),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -101,10 +101,6 @@ def _goal_row(goal: GoalFacts) -> list[str]:
         "–" if share is None else f"{100 * share:.0f} %",
         escape(why),
     ]
-
-
-def each_goal(facts: RunFacts, folder: str, drawn: set[str]) -> str:
-    return "\n\n".join(_goal(goal, folder, drawn) for goal in facts.goals)
 
 
 def _goal(goal: GoalFacts, folder: str, drawn: set[str]) -> str:
