@@ -134,17 +134,8 @@ class Cell:
             self._avoided.clear()
             self.return_to_root()
             return
-        # This is `_update_belief` written out: half of a cell's time outside `choose` is spent
-        # here.
-        widens, pick, policy, beliefs = self._widens, self._pick, self._policy, self._beliefs
-        nodes = [node for node, _ in self.path[len(self.trail) :]]
-        nodes.append(leaf)
-        for node in nodes:
-            live = node.live
-            if not live or (not node.exhausted and widens(node, policy)):
-                beliefs[node] = now, None
-            else:
-                beliefs[node] = now, live[0] if len(live) == 1 else pick(node, live, policy)
+        for node in [*(node for node, _ in self.path[len(self.trail) :]), leaf]:
+            self._update_belief(node, now)
 
     # -- choosing -------------------------------------------------------------------------
 
@@ -181,34 +172,23 @@ class Cell:
 
         Later choices on the way do not depend on these reservations.
         """
-        trail = self.trail
-        path = self.path = trail.copy()
-        for node, edge in trail:
+        path = self.path = self.trail.copy()
+        for node, edge in path:
             node.virtual += 1
             edge.virtual += 1
         node = self.position
-        sees, oldest, beliefs = self._sees, now - self._refresh, self._beliefs
         while True:
-            # This is `_current_belief` without a call for beliefs that still hold.
-            belief = beliefs.get(node)
-            if belief is None:
-                # At a leaf the belief is formed after the work there.
-                edge = self._update_belief(node, now) if node.live else None
-            else:
-                seen, edge = belief
-                wrong = (node.live and node.exhausted) if edge is None else edge.status
-                if wrong or seen <= oldest:
-                    edge = self._update_belief(node, now)
+            # At a leaf the belief is formed after the work there.
+            is_leaf = not node.live and node not in self._beliefs
+            edge = None if is_leaf else self._current_belief(node, now)
             node.virtual += 1
             if edge is None:
                 return node
             edge.virtual += 1
             path.append((node, edge))
-            children = edge.children
-            node = children[0] if len(children) == 1 else select_child(edge)
-            if len(path) >= sees:
+            node = select_child(edge)
+            if len(path) >= self._sees:
                 self._move_to(node, path.copy())
-                sees, beliefs = self._sees, self._beliefs
 
     def _find_way_around(self, now: int, taken: Container[int], deepest: float) -> Node | None:
         """Find a leaf around taken, avoided and too deep nodes, with a few steps back at most."""
