@@ -34,6 +34,12 @@ from treewright.search.andor.graph import Edge, Graph, Node, Status
 
 Stop = Literal["solved", "exhausted", "simulations", "time", "interrupted", "abort"]
 
+_STOP_BY_STATUS: dict[Status, Stop] = {
+    Status.SOLVED: "solved",
+    Status.DEAD: "exhausted",
+    Status.OPEN: "abort",
+}
+"""Why a finished runner takes no further step."""
 _RUNNER_MODULES: dict[Mode, str] = {
     "centralized": "treewright.proving.centralized",
     "distributed": "treewright.cellview.runner",
@@ -230,19 +236,19 @@ class Search:
         """
         limit = self.phase.simulations
         most = limit if until is None else min(until, limit)
-        recorded = self.recording.iterations
+        stop: Stop | None = None
         self._started = 0.0
         stop_when(self.source, self.is_over)
         try:
-            stop = step_until_finished(
-                self.runner,
-                most,
+            while stop is None and self.simulations < most and not self.runner.finished:
                 # Recorded iterations are repeated in any case, also after the time limit.
-                lambda done: None if done < len(recorded) else self._reason_to_stop(),
-                self._write,
-                first=self.simulations,
-            )
-            if stop == "simulations" and most < limit:
+                if self.simulations >= len(self.recording.iterations):
+                    stop = self._reason_to_stop()
+                if stop is None:
+                    self._write(self.runner.step())
+            if stop is None and self.runner.finished:
+                stop = _STOP_BY_STATUS[self.runner.tree.root.status]
+            elif stop is None and most < limit:
                 self.runner.pause()
                 return None
         except AskingStopped:  # a source stopped waiting because `is_over` told it to
@@ -253,16 +259,16 @@ class Search:
             self._is_over = True
             raise
         self._is_over = True
-        self.stop = stop
-        return stop
+        self.stop = stop or "simulations"
+        return self.stop
 
     def is_over(self) -> bool:
         """Return whether a source that waits for an answer should stop waiting."""
         return self._is_over or (self._started > 0.0 and self._reason_to_stop() is not None)
 
-    def _write(self, done: int, report: StepReport) -> None:
+    def _write(self, report: StepReport) -> None:
         """Append the line of a step, or compare it with the recorded line of that step."""
-        recorded, runner = self.recording.iterations, self.runner
+        recorded, runner, done = self.recording.iterations, self.runner, self.simulations
         known = recorded[done] if done < len(recorded) else None
         self.iteration += 1
         self.simulations += 1
@@ -292,42 +298,6 @@ class Search:
 
     def _clock(self) -> float:
         return time.monotonic() - self._started
-
-
-def step_until_finished(
-    runner: Runner,
-    most: int,
-    reason_to_stop: Callable[[int], Stop | None] = lambda done: None,
-    observe: Callable[[int, StepReport], None] = lambda done, report: None,
-    first: int = 0,
-) -> Stop:
-    """Take steps until the runner is finished, and return why there are no more.
-
-    Args:
-        runner: The runner.
-        most: The largest number of steps in all.
-        reason_to_stop: Is called before each step with the number of steps done; a reason ends
-            the loop.
-        observe: Is called after each step with the number of steps before it.
-        first: The number of steps that an earlier call took.
-    """
-    for done in range(first, most):
-        if runner.finished:
-            return _finished_reason(runner)
-        if stop := reason_to_stop(done):
-            return stop
-        observe(done, runner.step())
-    return _finished_reason(runner) if runner.finished else "simulations"
-
-
-def _finished_reason(runner: Runner) -> Stop:
-    match runner.tree.root.status:
-        case Status.SOLVED:
-            return "solved"
-        case Status.DEAD:
-            return "exhausted"
-        case _:
-            return "abort"
 
 
 def make_expander(

@@ -17,7 +17,7 @@ from treewright.orchestrator.workers.meter import Meter, current_meter
 from treewright.proving.environment import LeanEnvironment
 from treewright.proving.expansion import Expander
 from treewright.proving.script import extraction
-from treewright.proving.search import make_expander, make_runner, step_until_finished
+from treewright.proving.search import make_expander, make_runner
 from treewright.proving.settings import Settings, SourceSettings
 from treewright.proving.tactics.exclusion import find_named
 from treewright.proving.tactics.factory import build_source, open_library_search
@@ -105,7 +105,10 @@ def _once(
                 without=without,
             )
             runner = make_runner(settings, expander)
-            step_until_finished(runner, MAX_SIMULATIONS)
+            for _ in range(MAX_SIMULATIONS):
+                if runner.finished:
+                    break
+                runner.step()
     except _OutOfTime:
         return None
     except _LeanEnded:
