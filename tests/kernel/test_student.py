@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.kernel.stats.student import student_quantile
+from treewright.kernel.stats import student_quantile
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors.backends import ExecutorOptions
-from treewright.kernel.procs import interrupts
+from treewright.kernel.procs.console import deferred_interrupts
 from treewright.search import scores, search_journal
 from treewright.search.evaluation_loop import (
     Callback,
@@ -200,7 +200,7 @@ class Search:
             if isinstance(task, Task) and task.attempt != self._history.attempts.get(number, 1):
                 return
             line = Returned(number=number, reason=_reason_text(reason))
-            with interrupts.deferred():
+            with deferred_interrupts():
                 self._write(line, sync=False)
                 self._tasks.give_back(number)
                 self._changed.notify_all()
@@ -240,7 +240,7 @@ class Search:
         """
         chosen = choose_backend(workers, backend, cluster)
         loop = EvaluationLoop(self, self._ask_within, catch, callbacks, timeout)
-        with self._changed, interrupts.deferred():
+        with self._changed, deferred_interrupts():
             self._begin(workers)
         work = evaluate if chosen.is_remote else self._tasks.marking_evaluations(evaluate)
         with self._changed:
@@ -388,7 +388,7 @@ class Search:
         """Return the next task; None if the policy waits for outcomes, or the search is over."""
         task: Task | None = None
         try:
-            with interrupts.deferred():
+            with deferred_interrupts():
                 self._begin(1)  # does nothing once the search has begun
                 task = self._hand_out_again() or self._hand_out_choice()
         except BaseException:
@@ -460,7 +460,7 @@ class Search:
         return Task(branch.number, branch.parent.node, branch.action, seed, attempt)
 
     def _record_outcome(self, line: Told | Failed) -> None:
-        with interrupts.deferred():
+        with deferred_interrupts():
             self._write(line, sync=True)
             self._history.apply(line)
             self._tasks.finish(line.number)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors import backends
-from treewright.kernel.executors.base import Done, WorkerLost
-from treewright.kernel.procs import interrupts
+from treewright.kernel.executors.protocol import Done, WorkerLost
+from treewright.kernel.procs.console import deferred_interrupts
 from treewright.search.scores import Score
 from treewright.search.tasks import EvaluationFailed, Finished, Result, Task
 
@@ -85,7 +85,7 @@ class EvaluationLoop:
             try:
                 while True:
                     while len(under_way) < executor.capacity and self._seconds_left() > 0:
-                        with interrupts.deferred():
+                        with deferred_interrupts():
                             task = search.ask(wait=False)
                             if task is None:
                                 break
@@ -101,7 +101,7 @@ class EvaluationLoop:
                         continue
                     done = executor.next_done()
                     if done is not None:
-                        with interrupts.deferred():
+                        with deferred_interrupts():
                             del under_way[done.request.number]
                             finished = self._tell_outcome(done)
                         if finished is not None:

@@ -60,7 +60,8 @@ class PolicyRegistry(Plugins[type[P]], Generic[P]):
     def listing(self) -> list[str]:
         """Return every policy with its settings and their defaults, as lines of text."""
         lines: list[str] = []
-        for name, kind in self.usable().items():
+        kinds: dict[str, Any] = {**self.usable()}
+        for name, kind in kinds.items():
             lines.append(f"{name:<12} {kind.summary}")
             lines += [f"{'':<12}   {key} = {value!r}" for key, value in settings_of(kind).items()]
         unusable = self.unusable().items()
