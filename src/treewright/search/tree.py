@@ -14,6 +14,7 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from treewright.search.node import Node
@@ -35,6 +36,7 @@ class Status(IntEnum):
     """The evaluation failed: there is no score and no node."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Branch:
     """A choice with the statistics of its subtree.
 
@@ -51,56 +53,34 @@ class Branch:
     further child.
     """
 
-    __slots__ = (
-        "action",
-        "child_failures",
-        "child_reserved",
-        "child_squares",
-        "child_total",
-        "children",
-        "depth",
-        "exhausted",
-        "failures",
-        "growing",
-        "node",
-        "number",
-        "parent",
-        "peak",
-        "prior",
-        "prior_sum",
-        "reserved",
-        "squares",
-        "status",
-        "total",
-        "tries",
-        "value",
-        "visits",
-    )
+    number: int
+    parent: Branch | None
+    action: str | None
+    depth: int = field(init=False)
+    status: Status = Status.PENDING
+    node: Node | None = None
+    value: float = 0.0
+    prior: float = 1.0
+    exhausted: bool = False
 
-    def __init__(self, number: int, parent: Branch | None, action: str | None) -> None:
-        self.number = number
-        self.parent = parent
-        self.action = action
-        self.depth: int = 0 if parent is None else parent.depth + 1
-        self.status = Status.PENDING
-        self.node: Node | None = None
-        self.value = 0.0
-        self.prior = 1.0
-        self.children: list[Branch] = []
-        self.tries = 0
-        self.prior_sum = 0.0
-        self.child_total = 0.0
-        self.child_squares = 0.0
-        self.child_failures = 0
-        self.child_reserved = 0
-        self.visits = 0
-        self.failures = 0
-        self.total = 0.0
-        self.squares = 0.0
-        self.peak = -math.inf
-        self.reserved = 0
-        self.growing = 0
-        self.exhausted = False
+    children: list[Branch] = field(default_factory=list)
+    tries: int = 0
+    prior_sum: float = 0.0
+    child_total: float = 0.0
+    child_squares: float = 0.0
+    child_failures: int = 0
+    child_reserved: int = 0
+
+    visits: int = 0
+    failures: int = 0
+    reserved: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    peak: float = -math.inf
+    growing: int = 0
+
+    def __post_init__(self) -> None:
+        self.depth = 0 if self.parent is None else self.parent.depth + 1
 
     @property
     def scored(self) -> int:

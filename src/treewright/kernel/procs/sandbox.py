@@ -110,7 +110,10 @@ def command_line(
 def _try(program: str) -> None:
     """Raise if the kernel does not let bubblewrap work. A success is cached."""
     done = subprocess.run(
-        [program, *"--unshare-all --ro-bind / / --proc /proc --dev /dev true".split()],
+        [
+            program,
+            *["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"],
+        ],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
