@@ -21,7 +21,7 @@ import msgspec
 
 from treewright.kernel.executors import backends
 from treewright.kernel.executors.backends import ExecutorFactory
-from treewright.kernel.executors.base import Done, Executor, NotBegun, WorkerLost
+from treewright.kernel.executors.protocol import Done, Executor, NotBegun, WorkerLost
 from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.types import Result

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel.executors.base import Stop, current_stop
+from treewright.kernel.executors.protocol import Stop, current_stop
 from treewright.lean.choice import Choice
 from treewright.llm.usage import Usage
 from treewright.orchestrator.types import Goal, Result
