@@ -19,9 +19,9 @@ from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.bank_run import run_bank
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import read_bank
-from treewright.orchestrator.goals.project import estimate_difficulty
-from treewright.orchestrator.ledger.records import Attempt
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.goals.sorry_goals import estimate_difficulty
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess

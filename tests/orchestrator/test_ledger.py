@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from treewright.kernel.errors import LockActive, StorageError
-from treewright.orchestrator.ledger.records import Attempt
-from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.scheduling.bandit import Arm
+from treewright.orchestrator.bandit import Arm
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.types import Goal, Place, StrategyType
 
 MICRO = StrategyType.MICRO
@@ -215,7 +215,7 @@ def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None
     script = (
         "import sys; from pathlib import Path\n"
         "from tests.orchestrator.test_ledger import attempt\n"
-        "from treewright.orchestrator.ledger.store import Ledger\n"
+        "from treewright.orchestrator.ledger.ledger import Ledger\n"
         "with Ledger(Path(sys.argv[1])) as ledger:\n"
         "    for i in range(100): ledger.record([attempt(f'{sys.argv[2]}{i}')])\n"
     )

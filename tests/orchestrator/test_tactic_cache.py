@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from treewright.orchestrator.ledger.records import LedgerTacticCache
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger, LedgerTacticCache
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.basic_sources import CachedTactics
 

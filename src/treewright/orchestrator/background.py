@@ -26,12 +26,12 @@ from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.lean.session.answers import CheckResult
 from treewright.lean.sorries import FileSorries, from_check, lean_files, patch_of
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.goals import project, statements
-from treewright.orchestrator.ledger.statistics import collect_statistics, describe_goals
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.goals import sorry_goals, statements
+from treewright.orchestrator.ledger.attempts import collect_statistics, describe_goals
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.scheduling.dispatch import AttemptBackend, local_backend
-from treewright.orchestrator.scheduling.goal_queue import run_unless_set, stop_on_signals
+from treewright.orchestrator.scheduling.stop_signals import run_unless_set, stop_on_signals
 from treewright.orchestrator.types import Goal, Place, Result
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
@@ -159,10 +159,10 @@ class Background:
         found = await run_unless_set(self._stop, self._extract(file, lean))
         if found is None:
             return 0
-        goals = project.project_goals(found, self.root)
+        goals = sorry_goals.project_goals(found, self.root)
         if not goals:
             return 0
-        name = project.relative_name(path, self.root)
+        name = sorry_goals.relative_name(path, self.root)
         self.announce(f"{name}: {len(goals)} open declarations")
         queue: asyncio.Queue[Goal] = asyncio.Queue()
         for goal in goals:
@@ -206,7 +206,7 @@ class Background:
         return known
 
     async def _extract(self, file: _File, lean: LeanAccess) -> FileSorries:
-        name = project.relative_name(file.path, self.root)
+        name = sorry_goals.relative_name(file.path, self.root)
         try:
             async with lean.session() as session:
                 result = await session.check(file.text, sorries=True, timeout=CHECK_SECONDS)
@@ -223,7 +223,7 @@ class Background:
             self._announce_once(f"{name}:{sorry.line}: left out: an error in the file concerns it")
         usable = tuple(s for s in extracted if s.trouble is None)
         found = FileSorries(file.path, file.text, usable)
-        for sorry in project.unnamed_sorries(found):
+        for sorry in sorry_goals.unnamed_sorries(found):
             self._announce_once(
                 f"{name}:{sorry.line}: left out: an `example` has no name to prove it under"
             )
@@ -266,7 +266,7 @@ class Background:
     # -- writing --------------------------------------------------------------------------
 
     def _write(self, file: _File, text: str) -> None:
-        name = project.relative_name(file.path, self.root)
+        name = sorry_goals.relative_name(file.path, self.root)
         if self.in_place and (problem := _replace_file(file.path, file.text, text)):
             self.announce(f"{name}: {problem}; the proof is in the run's directory")
         file.text = text

@@ -21,11 +21,11 @@ from treewright.kernel.clock import now, seconds_between
 from treewright.kernel.storage import atomic
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank
-from treewright.orchestrator.ledger.statistics import total
-from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.scheduler import Scheduler
+from treewright.orchestrator.ledger.attempts import total
+from treewright.orchestrator.ledger.ledger import Ledger
+from treewright.orchestrator.scheduler import OnResult, Scheduler
 from treewright.orchestrator.scheduling.dispatch import AttemptBackend
-from treewright.orchestrator.scheduling.goal_queue import OnResult, stop_on_signals
+from treewright.orchestrator.scheduling.stop_signals import stop_on_signals
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 

@@ -24,11 +24,10 @@ from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import FileSorries, from_check, lean_files
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
-from treewright.orchestrator.api import open_for_reading
 from treewright.orchestrator.blueprint import latex
 from treewright.orchestrator.blueprint.latex import Blueprint, Marked, Statement
-from treewright.orchestrator.goals import project as project_module
-from treewright.orchestrator.goals import statements
+from treewright.orchestrator.goals import sorry_goals, statements
+from treewright.orchestrator.ledger.schema import open_for_reading
 from treewright.orchestrator.types import PROJECT_CLASS, Goal, Place
 
 State = Literal["verified", "in_ledger", "sorry", "axiom", "absent", "unknown"]
@@ -206,7 +205,7 @@ def with_ledger_proofs(
     scripts = _recorded_scripts(ledger)
     wanted = {goal_id for goal_id in scripts if goal_id.rpartition(":")[2] in open_names}
     for path in lean_files(project):
-        prefix = f"{project_module.relative_name(path, project)}:"
+        prefix = f"{sorry_goals.relative_name(path, project)}:"
         if not any(goal_id.startswith(prefix) for goal_id in wanted):
             continue
         goals = [
@@ -243,7 +242,7 @@ def _open_goals(session: HostSession, path: Path, project: Path, timeout: float)
     if not isinstance(result, CheckResult):
         return []
     found = FileSorries(path, source, from_check(source, result))
-    return project_module.project_goals(found, project)
+    return sorry_goals.project_goals(found, project)
 
 
 def _accepted(

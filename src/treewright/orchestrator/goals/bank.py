@@ -18,7 +18,11 @@ import msgspec
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text import jsontext
 from treewright.lean.session.inputs import header_of
-from treewright.orchestrator.goals.project import SorryRecord, estimate_difficulty, goals_of_file
+from treewright.orchestrator.goals.sorry_goals import (
+    SorryRecord,
+    estimate_difficulty,
+    goals_of_file,
+)
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal
 
 _MAX_ID_LENGTH = 500

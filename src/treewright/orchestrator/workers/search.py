@@ -12,8 +12,8 @@ from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.lean.session.interface import LeanError, LeanSession
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Place, StrategyType
-from treewright.orchestrator.workers.base import Availability, Hole, LeanWorker, NoProof
 from treewright.orchestrator.workers.meter import Meter, current_meter
+from treewright.orchestrator.workers.worker import Availability, Hole, LeanWorker, NoProof
 from treewright.proving.expansion import Expander
 from treewright.proving.lean_environment import LeanEnvironment
 from treewright.proving.script import extraction
