@@ -8,7 +8,6 @@ makes every decision and every record; an attempt is in the ledger before the sc
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
@@ -309,17 +308,11 @@ class Scheduler:
         """
         lanes: Lanes[Goal] = Lanes(self.config.max_light, self.config.max_heavy)
         running: dict[asyncio.Task[Result], Ticket[Goal]] = {}
-        finished: list[asyncio.Task[Result]] = []
         results: dict[str, Result] = {}
-        wake = asyncio.Event()
 
         async def start(goal: Goal) -> Result:
             await self.throttle()  # its pause delays no other goal
             return await self.run_goal(goal)
-
-        def note_end(task: asyncio.Task[Result]) -> None:
-            finished.append(task)
-            wake.set()
 
         def settle(result: Result, ticket: Ticket[Goal]) -> None:
             if result.metadata.get("kind") == UNAVAILABLE and ticket.retries < _MAX_RETRIES:
@@ -336,19 +329,14 @@ class Scheduler:
                     goal = queue.get_nowait()
                     lanes.submit(goal, heavy=goal.heavy)
                 if (ticket := lanes.admit(time.monotonic())) is not None:
-                    task = asyncio.create_task(start(ticket.item))
-                    running[task] = ticket
-                    task.add_done_callback(note_end)
+                    running[asyncio.create_task(start(ticket.item))] = ticket
                 elif not running and not lanes.waiting and queue.empty():
                     break
                 else:
                     due = lanes.next_due
                     left = None if due is None else max(0.0, due - time.monotonic())
-                    with contextlib.suppress(TimeoutError):
-                        await run_unless_set(self._stopping, asyncio.wait_for(wake.wait(), left))
-                    wake.clear()
-                while finished:
-                    task = finished.pop()
+                    await run_unless_set(self._stopping, _first_end(running, left))
+                for task in [task for task in running if task.done()]:
                     settle(task.result(), running.pop(task))
         finally:
             for task in running:
@@ -364,6 +352,14 @@ class Scheduler:
     def shutdown(self) -> None:
         """Stop `process_queue`: cancel and record the running attempts; they can go on later."""
         self._stopping.set()
+
+
+async def _first_end(tasks: Iterable[asyncio.Task[Any]], timeout: float | None) -> None:
+    """Return when a task ends, or after `timeout` seconds."""
+    if waiting := list(tasks):
+        await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    else:
+        await asyncio.sleep(timeout or 0.0)
 
 
 def _summary(failures: list[Result]) -> Result:

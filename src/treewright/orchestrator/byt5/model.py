@@ -27,6 +27,7 @@ _OFFSET = 3
 _BYTES = 256
 WEIGHTS = "model.safetensors"
 _SHARDS = "model.safetensors.index.json"
+_EMBEDDINGS = ("shared.weight", "encoder.embed_tokens.weight")
 _LOOKED_UP = ("shared.weight", "embed_tokens.weight", "relative_attention_bias.weight")
 
 
@@ -35,6 +36,7 @@ class Stopped(Exception):
 
 
 def never() -> bool:
+    """Return that the work is not stopped."""
     return False
 
 
@@ -65,19 +67,17 @@ class T5:
         self._encoder_layers: int = config["num_layers"]
         self._decoder_layers: int = config.get("num_decoder_layers") or config["num_layers"]
         self._tied: bool = config.get("tie_word_embeddings", True)
-        self._start: int = config.get("decoder_start_token_id", PAD)
+        self.first_token: int = config.get("decoder_start_token_id", PAD)
         self.dimension: int = config["d_model"]
-        self._embedding = self._first("shared.weight", "encoder.embed_tokens.weight")
+        names = [name for name in _EMBEDDINGS if name in self._weights]
+        if not names:
+            raise UsageError(f"the model has no weights {_EMBEDDINGS[0]}; is it a T5?")
+        self._embedding = self._weights[names[0]]
 
     @property
     def can_generate(self) -> bool:
+        """Whether the model has a decoder."""
         return "decoder.final_layer_norm.weight" in self._weights
-
-    def _first(self, *names: str) -> Floats:
-        for name in names:
-            if name in self._weights:
-                return self._weights[name]
-        raise UsageError(f"the model has no weights {names[0]}; is it a T5?")
 
     def _linear(self, values: Floats, name: str) -> Floats:
         return values @ self._weights[f"{name}.weight"]
@@ -144,10 +144,6 @@ class T5:
             )
         return Cache([(empty, empty) for _ in cross], cross)
 
-    @property
-    def first_token(self) -> int:
-        return self._start
-
     def step(
         self, cache: Cache, last: Sequence[int], stop: Callable[[], bool] = never
     ) -> tuple[Floats, Cache]:
@@ -176,13 +172,12 @@ class T5:
             hidden = hidden + self._linear(join_heads(mixed), f"{name}.o")
             hidden = self._feed_forward(hidden, f"{block}.layer.2")
         final = self._norm(hidden, "decoder.final_layer_norm")[:, 0]
-        return log_softmax(self._logits(final)), Cache(own, cache.cross, length)
-
-    def _logits(self, final: Floats) -> Floats:
         if self._tied:
-            scaled: Floats = (final * np.float32(self.dimension**-0.5)).astype(np.float32)
-            return scaled @ self._embedding.T
-        return self._linear(final, "lm_head")
+            logits = (final * np.float32(self.dimension**-0.5)).astype(np.float32)
+            logits = logits @ self._embedding.T
+        else:
+            logits = self._linear(final, "lm_head")
+        return log_softmax(logits), Cache(own, cache.cross, length)
 
 
 def _config(directory: Path) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +65,6 @@ class ReProver:
         retriever = directory / "retriever"
         self._retriever = T5(retriever) if has_model(retriever) else None
         self._known: dict[str, Floats] = {}
-        self._lock = threading.Lock()
 
     @property
     def retrieves(self) -> bool:
@@ -79,20 +77,15 @@ class ReProver:
         """Return the candidates nearest to the state, nearest first."""
         if self._retriever is None:
             return []
+        nearness: list[float] = []
         with blas.one_thread():
             wanted = self._retriever.embed(state, INPUT_LIMIT, stop)
-            nearness = [float(self._premise(p, stop) @ wanted) for p in candidates]
+            for text in map(describe_premise, candidates):
+                if text not in self._known:
+                    self._known[text] = self._retriever.embed(text, INPUT_LIMIT, stop)
+                nearness.append(float(self._known[text] @ wanted))
         order = np.argsort(-np.array(nearness), kind="stable")[:PREMISES]
         return [candidates[int(place)] for place in order]
-
-    def _premise(self, premise: Premise, stop: Callable[[], bool]) -> Floats:
-        text = describe_premise(premise)
-        if text not in self._known:
-            assert self._retriever is not None
-            vector = self._retriever.embed(text, INPUT_LIMIT, stop)
-            with self._lock:
-                self._known[text] = vector
-        return self._known[text]
 
     def tactics(
         self, state: str, premises: Sequence[Premise], width: int, stop: Callable[[], bool]

@@ -87,6 +87,7 @@ class Attempt(msgspec.Struct, frozen=True):
 
     @property
     def success(self) -> bool:
+        """Whether the replay check accepted the proof."""
         return self.status == "proved"
 
 
@@ -126,6 +127,7 @@ def stub_ledger_path(path: Path) -> Path:
 
 
 def is_stub_ledger(path: Path) -> bool:
+    """Return whether a ledger is for the stubs of profile 0, by its name."""
     return path.name.startswith(_STUB_PREFIX)
 
 

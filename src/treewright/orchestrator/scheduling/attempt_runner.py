@@ -153,7 +153,12 @@ class AttemptRunner:
     async def _check(self, goal: Goal, result: Result) -> tuple[Result, Status]:
         """Turn a claim into a success or a failure by the replay check."""
         if not result.success:
-            return result, _status_of_failure(result)
+            kind = result.metadata.get("kind")
+            if kind == UNAVAILABLE:
+                return result, "unavailable"
+            if kind == EXCEPTION:
+                return result, "error"
+            return result, "timeout" if result.error == "timeout" else "failed"
         try:
             verdict = await self._verify(goal, result.tactics, VERIFY_SECONDS)
         except TreewrightError as error:
@@ -240,12 +245,3 @@ def _broken(result: Result, error: str) -> Result:
     """Return a claim that could not be checked as a failure of the kind `exception`."""
     metadata = {**result.metadata, "kind": EXCEPTION}
     return msgspec.structs.replace(result, success=False, error=error, metadata=metadata)
-
-
-def _status_of_failure(result: Result) -> Status:
-    kind = result.metadata.get("kind", "")
-    if kind == UNAVAILABLE:
-        return "unavailable"
-    if kind == EXCEPTION:
-        return "error"
-    return "timeout" if result.error == "timeout" else "failed"

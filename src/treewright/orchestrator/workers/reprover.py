@@ -56,6 +56,8 @@ class ReproverWorker:
     The models are read when they are first needed.
     """
 
+    strategy = StrategyType.REPROVER
+
     def __init__(
         self, lean: LeanAccess, directory: Path | None = None, premises: Path | None = None
     ) -> None:
@@ -65,11 +67,8 @@ class ReproverWorker:
         self._models: ReProver | None = None
         self._loading = threading.Lock()
 
-    @property
-    def strategy(self) -> StrategyType:
-        return StrategyType.REPROVER
-
     def probe(self) -> Availability:
+        """Return whether the models and the premise index are there; nothing is loaded."""
         directory = self._directory
         layout = "a directory with generator/ and retriever/, each with config.json and weights"
         if directory is None:
@@ -87,6 +86,7 @@ class ReproverWorker:
         return Availability(True, f"{directory}: retrieval and generation")
 
     async def run(self, goal: Goal, timeout: float) -> Result:
+        """Search with the models' tactics; `metadata` has the premises that they were shown."""
         started = time.monotonic()
         availability = self.probe()
         if not availability.available:

@@ -194,7 +194,8 @@ class SketchWorker:
             ticket = await self._request(goal, waiting[0], unfilled + 1)
             if ticket is not None and (proof := _proof_in(ticket, waiting[0])):
                 candidate = replace(text, waiting[0], proof)
-                if await _elaborates(session, candidate):
+                filled = await session.check(candidate, timeout=DEFAULT_CHECK_SECONDS)
+                if isinstance(filled, CheckResult) and not (filled.errors or filled.stopped):
                     text = candidate
                     continue
             unfilled += 1
@@ -249,11 +250,6 @@ def _proof_in(ticket: Ticket, step: Sorry) -> str:
         return ""
     _, head, proof = (ticket.completed_proof or "").partition(f"theorem {ticket.statement} :=")
     return f"exact {proof.strip()}" if head else ""
-
-
-async def _elaborates(session: AsyncLeanSession, text: str) -> bool:
-    result = await session.check(text, timeout=DEFAULT_CHECK_SECONDS)
-    return isinstance(result, CheckResult) and not result.errors and not result.stopped
 
 
 def script_of(answer: str) -> str:
