@@ -27,15 +27,18 @@ class SearchRun:
 
     @classmethod
     def read(cls, path: Path) -> Self:
+        """Read the search in a directory."""
         lines = search_journal.read(path)
         return cls(path, History.of(lines), tuple(lines))
 
     @property
     def run_id(self) -> str:
+        """Return the name of the search's directory."""
         return self.path.name
 
     @property
     def is_finished(self) -> bool:
+        """Return whether the budget is used up or the search was ended."""
         return self.history.is_over
 
     @property
@@ -75,6 +78,7 @@ class SearchRun:
 
     @property
     def began(self) -> str:
+        """Return the time at which the search was created."""
         return next(line.at for line in self.lines if isinstance(line, search_journal.Created))
 
     def seconds(self, at: str) -> float:
