@@ -16,7 +16,7 @@ from typing import Any
 import treewright
 from benchmarks.measure import Row, Table, medians, take_turns
 from treewright.search import policies
-from treewright.search.study import Search
+from treewright.search.durable_search import Search
 
 _NODES = 100
 

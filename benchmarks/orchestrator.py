@@ -25,14 +25,14 @@ from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.orchestrator.bank_run import run_bank
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank, read_bank
-from treewright.orchestrator.ledger.records import Attempt
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.ledger.schema import open_ledger
-from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
-from treewright.orchestrator.workers.base import Hole, LeanWorker
 from treewright.orchestrator.workers.factory import StubWorker
 from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.worker import Hole, LeanWorker
 
 BANK = Path(__file__).parents[1] / "bench" / "bank.jsonl"
 MICRO, SEARCH = StrategyType.MICRO, StrategyType.SEARCH

@@ -21,8 +21,8 @@ from unittest import mock
 
 from benchmarks.measure import Row, Table
 from benchmarks.noop_run import FreeIdeas, do_nothing, target
-from treewright.kernel.executors.base import Done
 from treewright.kernel.executors.dask import DaskExecutor, connect
+from treewright.kernel.executors.protocol import Done
 from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.kernel.procs import process
 from treewright.tree.evaluating.request import EvalRequest

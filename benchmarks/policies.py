@@ -22,7 +22,8 @@ from typing import Any
 import treewright
 from benchmarks.landscapes import LANDSCAPES, Landscape
 from treewright.search import policies
-from treewright.search.study import Search, Task
+from treewright.search.durable_search import Search
+from treewright.search.tasks import Task
 
 NOISE = 0.05
 BUDGETS = (25, 50, 100, 200)

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from treewright.runs.run_loader import load_run
     from treewright.runs.search_run import SearchRun
     from treewright.runs.tree_run import TreeRun
-    from treewright.search.policies.base import Choice, Policy
-    from treewright.search.study import Search, open_search
+    from treewright.search.durable_search import Search
+    from treewright.search.policies.policy import Choice, Policy
+    from treewright.search.recorded_search import validate as validate_search
+    from treewright.search.study import open_search
     from treewright.search.tasks import EvaluationFailed, Result, Task
     from treewright.search.tree import Node
-    from treewright.search.validation import validate as validate_search
 
 _PUBLIC = {
     "Columns": ("treewright.runs.columns", "Columns"),
@@ -49,13 +50,13 @@ _PUBLIC = {
     "verify": ("treewright.lean.verify.api", "verify"),
     "EvaluationFailed": ("treewright.search.tasks", "EvaluationFailed"),
     "Result": ("treewright.search.tasks", "Result"),
-    "Choice": ("treewright.search.policies.base", "Choice"),
+    "Choice": ("treewright.search.policies.policy", "Choice"),
     "Node": ("treewright.search.tree", "Node"),
-    "Policy": ("treewright.search.policies.base", "Policy"),
-    "Search": ("treewright.search.study", "Search"),
+    "Policy": ("treewright.search.policies.policy", "Policy"),
+    "Search": ("treewright.search.durable_search", "Search"),
     "Task": ("treewright.search.tasks", "Task"),
     "open_search": ("treewright.search.study", "open_search"),
-    "validate_search": ("treewright.search.validation", "validate"),
+    "validate_search": ("treewright.search.recorded_search", "validate"),
 }
 
 __all__ = [

@@ -16,7 +16,7 @@ import pytest
 
 from treewright.cli import main
 from treewright.cli.output import Visible
-from treewright.kernel.text.terminal import visible
+from treewright.kernel.text.printable import visible
 from treewright.orchestrator.marketplace.tickets import NewTicket, TicketTable
 
 HOSTILE = "p \x1b]0;owned\x07\x1b[2J\x9b31m\r\u202eq\u2066 \x00 \U000e0041"
@@ -66,7 +66,7 @@ def test_commands_print_no_raw_text(
 def test_a_closed_stderr_ends_no_command(stderr: str) -> None:
     script = (
         "import sys; from treewright.cli import output; "
-        "from treewright.kernel.procs.stderr import ignore_write_errors; ignore_write_errors(); "
+        "from treewright.kernel.procs.console import ignore_write_errors; ignore_write_errors(); "
         "sys.stderr.isatty(); output.echo('for people', err=True); output.echo('for programs')"
     )
     command = f'exec "{sys.executable}" -c "{script}" {stderr}'
@@ -78,7 +78,7 @@ INTERRUPTED = """
 import signal
 from treewright.cli import output
 from treewright.cli.signals import cancel_on_signals
-from treewright.kernel.procs.stderr import ignore_write_errors
+from treewright.kernel.procs.console import ignore_write_errors
 ignore_write_errors()
 for number in range(200):
     with cancel_on_signals() as cancel:
@@ -101,7 +101,7 @@ def test_a_signal_during_a_message_is_not_an_error() -> None:
 WOULD_WAIT = """
 import os, sys
 from treewright.cli import output
-from treewright.kernel.procs.stderr import ignore_write_errors
+from treewright.kernel.procs.console import ignore_write_errors
 ignore_write_errors()
 os.set_blocking(2, False)
 for _ in range(100):

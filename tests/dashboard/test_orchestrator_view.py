@@ -11,8 +11,8 @@ import pytest
 from tests.dashboard.serving import Server, served
 from treewright.dashboard import orchestrator_view
 from treewright.dashboard.roots import Roots, RunRef
-from treewright.orchestrator.ledger.records import Attempt
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.marketplace.tickets import NewTicket, TicketTable
 from treewright.orchestrator.types import StrategyType
 

@@ -11,8 +11,8 @@ import pytest
 import treewright
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors import backends
-from treewright.kernel.executors.base import NotBegun, Stop, current_stop
 from treewright.kernel.executors.inline import InlineExecutor
+from treewright.kernel.executors.protocol import NotBegun, Stop, current_stop
 from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.tree.run.parallelism import Parallelism
 

@@ -1,4 +1,4 @@
-"""Budget, inline executor, run ids, artifacts, capped logs, clock."""
+"""Budget, inline executor, run ids, artifacts, capped logs, clock, Student's t."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from treewright.kernel.clock import seconds_between, timestamp
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.procs.capped_log import CappedLog, last_lines
+from treewright.kernel.stats import student_quantile
 from treewright.kernel.storage import artifacts, run_directory
 
 
@@ -162,3 +163,21 @@ def test_timestamps_are_utc_and_can_be_subtracted() -> None:
     assert seconds_between(first, second) == 1.75
     assert seconds_between(None, second) is None
     assert timestamp().endswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("df", "table"),
+    [
+        (1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (7, 2.365), (10, 2.228),
+        (11, 2.201), (24, 2.064), (29, 2.045), (60, 2.000), (120, 1.980), (1000, 1.962),
+    ],
+)  # fmt: skip
+def test_student_quantiles_are_those_of_the_printed_tables(df: int, table: float) -> None:
+    assert round(student_quantile(0.975, df), 3) == table
+
+
+@pytest.mark.parametrize(
+    ("p", "df", "table"), [(0.9, 3, 1.638), (0.95, 8, 1.860), (0.99, 2, 6.965)]
+)
+def test_other_student_quantiles(p: float, df: int, table: float) -> None:
+    assert round(student_quantile(p, df), 3) == table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from treewright.llm.reasoning import without_reasoning
+from treewright.llm.chat import without_reasoning
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.types import Goal, Result, StrategyType
-from treewright.orchestrator.workers.base import Availability
+from treewright.orchestrator.workers.worker import Availability
 
 
 class FakeWorker:

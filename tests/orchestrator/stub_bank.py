@@ -16,7 +16,7 @@ from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.orchestrator.bank_run import BankResults, run_bank
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import read_bank
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
 

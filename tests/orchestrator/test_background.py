@@ -14,7 +14,7 @@ import pytest
 
 from treewright.orchestrator.background import MAX_TIME_FACTOR, Background, _File
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.types import Goal, Place, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from treewright.orchestrator.scheduling.bandit import ALPHA, Arm, Bandit
+from treewright.orchestrator.bandit import ALPHA, Arm, Bandit
 from treewright.orchestrator.types import StrategyType
 
 MICRO, SEARCH = StrategyType.MICRO, StrategyType.SEARCH

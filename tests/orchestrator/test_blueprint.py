@@ -21,7 +21,7 @@ from treewright.orchestrator.blueprint.sync import (
     proved_in_ledger,
     with_ledger_proofs,
 )
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.marketplace.market import Marketplace
 from treewright.orchestrator.types import PROJECT_CLASS
 

@@ -14,9 +14,9 @@ from safetensors.numpy import load_file, save_file
 
 from tests.orchestrator.byt5_models import CONFIG, speaking, tiny
 from treewright.kernel.errors import UsageError
-from treewright.orchestrator.byt5 import layers, tokens
-from treewright.orchestrator.byt5.beam import generate
+from treewright.orchestrator.byt5 import model as byt5
 from treewright.orchestrator.byt5.model import T5, Stopped
+from treewright.orchestrator.byt5.reprover import generate
 
 GOAL = "n : Nat\n⊢ n + 0 = n"
 
@@ -125,7 +125,7 @@ def model(directory: Path) -> T5:
 
 
 def test_the_encoder_is_the_one_written_out(model: T5, directory: Path) -> None:
-    ids = tokens.encode("⊢ n + 0 = n, and more")
+    ids = byt5.encode_text("⊢ n + 0 = n, and more")
     plain = Plain(directory).encode(ids)
     assert np.abs(model.encode(ids)[0] - np.array(plain)).max() < 1e-4
     mean = np.mean(plain, axis=0)
@@ -134,11 +134,11 @@ def test_the_encoder_is_the_one_written_out(model: T5, directory: Path) -> None:
 
 
 def test_steps_with_a_cache_are_the_whole_computed_anew(model: T5, directory: Path) -> None:
-    ids = tokens.encode(GOAL)
+    ids = byt5.encode_text(GOAL)
     plain = Plain(directory)
     encoded = plain.encode(ids)
     cache = model.start(model.encode(ids))
-    last, text = model.first_token, tokens.encode("simp at")[:-1]
+    last, text = model.first_token, byt5.encode_text("simp at")[:-1]
     for place, token in enumerate([*text, 0]):
         chances, cache = model.step(cache, [last])
         assert np.abs(chances[0] - plain.chances(encoded, text[:place])).max() < 1e-3
@@ -146,7 +146,7 @@ def test_steps_with_a_cache_are_the_whole_computed_anew(model: T5, directory: Pa
 
 
 def test_hypotheses_side_by_side_do_not_touch(model: T5) -> None:
-    encoded = model.encode(tokens.encode(GOAL))
+    encoded = model.encode(byt5.encode_text(GOAL))
     _, first = model.step(model.start(encoded), [0])
     alone, _ = model.step(first, [50])
     together, _ = model.step(first.select([0, 0, 0]), [90, 50, 7])
@@ -155,14 +155,14 @@ def test_hypotheses_side_by_side_do_not_touch(model: T5) -> None:
 
 @pytest.mark.parametrize("text", [GOAL, "x", ""])
 def test_a_beam_of_one_is_greedy(model: T5, text: str) -> None:
-    cache = model.start(model.encode(tokens.encode(text)))
+    cache = model.start(model.encode(byt5.encode_text(text)))
     ids: list[int] = []
     score, finished = 0.0, False
     for _ in range(20):
         chances, cache = model.step(cache, [ids[-1] if ids else 0])
         token = int(np.argmax(chances[0]))
         score += float(chances[0][token])
-        if token == tokens.END:
+        if token == byt5.END:
             finished = True
             break
         ids.append(token)
@@ -175,7 +175,7 @@ def test_a_beam_of_one_goes_on_where_going_on_is_likelier(tmp_path: Path) -> Non
     """Even if the longer text is less likely as a whole than the end would have been."""
     directory = speaking(tmp_path, "ab", "")
     weights = load_file(directory / "model.safetensors")
-    weights["lm_head.weight"][tokens.END, 0] = 4.98  # at first, nearly as likely as `a`
+    weights["lm_head.weight"][byt5.END, 0] = 4.98  # at first, nearly as likely as `a`
     from_a = weights["lm_head.weight"][ord("b") + 3] / 5.0
     for letter in "xyz":
         weights["lm_head.weight"][ord(letter) + 3] = 4.9 * from_a
@@ -190,9 +190,9 @@ def test_scores_are_sums_of_log_probabilities(model: T5) -> None:
     assert len({written.ids for written in found}) == len(found) == 4
     assert [w.score for w in found] == sorted((w.score for w in found), reverse=True)
     for written in found:
-        cache = model.start(model.encode(tokens.encode(GOAL)))
+        cache = model.start(model.encode(byt5.encode_text(GOAL)))
         total, last = 0.0, 0
-        for token in [*written.ids, *([tokens.END] if written.finished else [])]:
+        for token in [*written.ids, *([byt5.END] if written.finished else [])]:
             chances, cache = model.step(cache, [last])
             total += float(chances[0][token])
             last = token
@@ -204,12 +204,12 @@ def test_a_wide_beam_finds_the_best_of_all_short_texts(tmp_path: Path) -> None:
     """With one token and an end, every text can be looked at."""
     directory = tiny(tmp_path / "model", seed=3, scale=0.3)
     model = T5(directory)
-    encoded = model.encode(tokens.encode("q"))
+    encoded = model.encode(byt5.encode_text("q"))
     chances, cache = model.step(model.start(encoded), [0])
-    ends = [float(chances[0][tokens.END])]
+    ends = [float(chances[0][byt5.END])]
     everything = cache.select([0] * 384)
     second, _ = model.step(everything, list(range(384)))
-    ends += [float(chances[0][t] + second[t][tokens.END]) for t in range(384) if t != tokens.END]
+    ends += [float(chances[0][t] + second[t][byt5.END]) for t in range(384) if t != byt5.END]
     found = [w for w in generate(model, "q", width=384, max_length=2) if w.finished]
     assert found[0].score == pytest.approx(max(ends), abs=1e-4)
 
@@ -232,19 +232,19 @@ def test_texts_survive_the_tokens(text: str) -> None:
         data = text.encode()
     except UnicodeEncodeError:
         return
-    ids = tokens.encode(text)
+    ids = byt5.encode_text(text)
     assert ids == [*(byte + 3 for byte in data), 1]
-    assert tokens.decode([0, *ids, 383]) == text
-    assert tokens.encode(text, 4) == ids[-4:]
+    assert byt5.decode_text([0, *ids, 383]) == text
+    assert byt5.encode_text(text, 4) == ids[-4:]
 
 
 def test_buckets_of_distances() -> None:
     distance = np.arange(-200, 201)
     for bidirectional in (True, False):
-        found = layers.buckets(distance, bidirectional=bidirectional, count=32, furthest=128)
+        found = byt5.buckets(distance, bidirectional=bidirectional, count=32, furthest=128)
         assert found.min() == 0
         assert found.max() == 31
-    one_way = layers.buckets(distance, bidirectional=False, count=32, furthest=128)
+    one_way = byt5.buckets(distance, bidirectional=False, count=32, furthest=128)
     assert (one_way[distance >= 0] == 0).all(), "the future has no distance"
     assert one_way[distance == -5] == 5
     assert (np.diff(one_way[distance <= 0]) <= 0).all()

@@ -23,7 +23,7 @@ from treewright.orchestrator.background import Background, Proved
 from treewright.orchestrator.bank_run import BankResults, run_bank
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import read_bank
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Scheduler, StrategyType
 from treewright.orchestrator.scheduling.dispatch import AttemptBackend, open_backend
 from treewright.orchestrator.workers.lean_access import LeanAccess

@@ -12,10 +12,10 @@ import pytest
 
 from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.kernel.errors import TreewrightError
-from treewright.kernel.executors.base import Done, Worker, WorkerLost
 from treewright.kernel.executors.inline import InlineExecutor
+from treewright.kernel.executors.protocol import Done, Worker, WorkerLost
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.dispatch import AttemptBackend, open_backend
 from treewright.orchestrator.scheduling.throttle import Throttle

@@ -21,7 +21,7 @@ from tests.waiting import gone, until
 from treewright.cli.portfolio import make_config
 from treewright.orchestrator.bank_run import run_bank
 from treewright.orchestrator.goals.bank import read_bank
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.workers.lean_access import LeanAccess
 

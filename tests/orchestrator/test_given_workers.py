@@ -11,7 +11,7 @@ import pytest
 from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.workers.lean_access import LeanAccess

@@ -14,13 +14,13 @@ from tests.waiting import cpu_seconds
 from treewright.lean.session import async_session
 from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
 from treewright.orchestrator.types import Place
-from treewright.orchestrator.workers.base import Hole, LeanWorker
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 from treewright.orchestrator.workers.search import SearchWorker
+from treewright.orchestrator.workers.worker import Hole, LeanWorker
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")
 CONFIG = OrchestratorConfig(timeouts={StrategyType.MICRO: 300.0})

@@ -1,4 +1,4 @@
-"""The ledger: single records, duplicates, and files of every condition."""
+"""The ledger: attempts, statistics, duplicates, the tactic cache, and damaged files."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import msgspec
 import pytest
 
 from treewright.kernel.errors import LockActive, StorageError
-from treewright.orchestrator.ledger.records import Attempt
-from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.scheduling.bandit import Arm
+from treewright.orchestrator.bandit import Arm
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.ledger import Ledger, LedgerTacticCache
 from treewright.orchestrator.types import Goal, Place, StrategyType
+from treewright.proving.records import GoalView
+from treewright.proving.tactics.basic_sources import CachedTactics
 
 MICRO = StrategyType.MICRO
 
@@ -215,7 +217,7 @@ def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None
     script = (
         "import sys; from pathlib import Path\n"
         "from tests.orchestrator.test_ledger import attempt\n"
-        "from treewright.orchestrator.ledger.store import Ledger\n"
+        "from treewright.orchestrator.ledger.ledger import Ledger\n"
         "with Ledger(Path(sys.argv[1])) as ledger:\n"
         "    for i in range(100): ledger.record([attempt(f'{sys.argv[2]}{i}')])\n"
     )
@@ -239,3 +241,28 @@ def test_a_new_ledger_of_a_project_is_hidden_from_git(tmp_path: Path) -> None:
     with Ledger(tmp_path / "elsewhere" / "ledger.db"):
         pass
     assert not (tmp_path / "elsewhere" / ".gitignore").exists()
+
+
+HYPOTHESIS_FREE = GoalView("∀ (a b : Nat), a + b = b + a")
+
+
+def test_a_remembered_script_is_proposed_for_an_equal_goal(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.update_tactic_cache(
+        "∀ x y : Nat, x + y = y + x", tactics=["intro x y", "omega"], success_rate=0.9, avg_time=1.0
+    )
+    source = CachedTactics(LedgerTacticCache(ledger))
+    answer = source.suggest([HYPOTHESIS_FREE], 0)
+    assert [(c.tactic, c.prior) for c in answer.candidates] == [("intro x y\nomega", 0.9)]
+    other = GoalView("∀ (a b : Nat), a + b = b")
+    assert source.suggest([other], 0).candidates == ()
+    ledger.close()
+
+
+def test_what_succeeds_rarely_is_not_proposed(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.update_tactic_cache(
+        HYPOTHESIS_FREE.target, tactics=["omega"], success_rate=0.7, avg_time=1.0
+    )
+    assert CachedTactics(LedgerTacticCache(ledger)).suggest([HYPOTHESIS_FREE], 0).candidates == ()
+    ledger.close()

@@ -10,7 +10,7 @@ import pytest
 from tests.orchestrator.fakes import FakeWorker, accept, refuse
 from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.attempt import AttemptRequest, LocalStrategies

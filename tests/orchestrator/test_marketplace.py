@@ -13,7 +13,7 @@ from treewright.kernel.errors import UsageError
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.marketplace.market import (
     Marketplace,
     ProofRejected,

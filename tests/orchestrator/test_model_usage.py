@@ -13,12 +13,12 @@ from tests.llm.endpoints import Step, completion, stand_in
 from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.llm.endpoint import Endpoint
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
-from treewright.orchestrator.workers.base import Worker
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.sketch import SketchWorker
+from treewright.orchestrator.workers.worker import Worker
 
 GOAL = Goal(id="g", text="1 = 2")
 USED = {

@@ -23,7 +23,7 @@ from treewright.lean import choice
 from treewright.lean.session.host_session import HostSession
 from treewright.orchestrator.background import Background
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.types import StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 

@@ -17,8 +17,8 @@ from treewright.orchestrator.byt5.model import Stopped, never
 from treewright.orchestrator.byt5.reprover import (
     ReProver,
     Suggestion,
-    augmented,
-    serialised,
+    add_premises,
+    describe_premise,
 )
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
@@ -92,7 +92,7 @@ def test_retrieval_orders_candidates_by_nearness(tmp_path: Path) -> None:
     tiny(tmp_path / "generator")
     tiny(tmp_path / "retriever", decoder=False, seed=5)
     models = ReProver(tmp_path)
-    state = serialised(PREMISES[3])
+    state = describe_premise(PREMISES[3])
     found = models.rerank(state, PREMISES, never)
     assert found[0] == PREMISES[3], "a text is nearest to itself"
     assert sorted(p.name for p in found) == sorted(p.name for p in PREMISES)
@@ -107,12 +107,14 @@ def test_retrieval_orders_candidates_by_nearness(tmp_path: Path) -> None:
 
 def test_premises_fill_the_room_in_front_of_the_state() -> None:
     state = "⊢ goal"
-    whole = augmented(state, PREMISES[:2], 10_000)
-    assert whole == f"{serialised(PREMISES[1])}\n\n{serialised(PREMISES[0])}\n\n{state}"
-    one = len(f"{serialised(PREMISES[0])}\n\n{state}".encode())
-    assert augmented(state, PREMISES[:2], one + 1) == f"{serialised(PREMISES[0])}\n\n{state}"
-    assert augmented(state, PREMISES, one) != augmented(state, PREMISES[:1], one + 1)
-    assert augmented(state, PREMISES, 1) == state
+    whole = add_premises(state, PREMISES[:2], 10_000)
+    assert whole == f"{describe_premise(PREMISES[1])}\n\n{describe_premise(PREMISES[0])}\n\n{state}"
+    one = len(f"{describe_premise(PREMISES[0])}\n\n{state}".encode())
+    assert (
+        add_premises(state, PREMISES[:2], one + 1) == f"{describe_premise(PREMISES[0])}\n\n{state}"
+    )
+    assert add_premises(state, PREMISES, one) != add_premises(state, PREMISES[:1], one + 1)
+    assert add_premises(state, PREMISES, 1) == state
 
 
 @pytest.mark.xdist_group("orchestrator-lean")

@@ -13,10 +13,10 @@ from tests.orchestrator.fakes import FakeWorker, Raising, accept, refuse
 from treewright.lean.session.interface import LeanError
 from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
-from treewright.orchestrator.workers.base import UNAVAILABLE, Availability
+from treewright.orchestrator.workers.worker import UNAVAILABLE, Availability
 
 MICRO, SEARCH, SKETCH = StrategyType.MICRO, StrategyType.SEARCH, StrategyType.SKETCH
 GOAL = Goal(id="g", text="1 = 1", estimated_difficulty=0.2)

@@ -13,7 +13,7 @@ import treewright
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator import strategies
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.marketplace import Marketplace
 from treewright.orchestrator.types import Goal, Result
 

@@ -15,11 +15,11 @@ from tests.orchestrator.test_ledger import attempt
 from treewright.cli.main import cli
 from treewright.dashboard import orchestrator_view
 from treewright.dashboard.roots import Roots
-from treewright.orchestrator import api
+from treewright.orchestrator import http_documents as api
 from treewright.orchestrator.config import from_profile
-from treewright.orchestrator.ledger import statistics as ledger_stats
-from treewright.orchestrator.ledger.statistics import STUB_TOOLCHAIN
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger import attempts as ledger_stats
+from treewright.orchestrator.ledger.attempts import STUB_TOOLCHAIN
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
 

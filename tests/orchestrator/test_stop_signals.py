@@ -12,7 +12,7 @@ from tests.signals import as_from_a_terminal
 
 SCRIPT = """
 import asyncio, os, signal
-from treewright.orchestrator.scheduling.goal_queue import stop_on_signals
+from treewright.orchestrator.scheduling.stop_signals import stop_on_signals
 
 
 async def work():

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests.here import Program
@@ -19,16 +18,14 @@ from treewright.dashboard.roots import Roots
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator import checkup, strategies
 from treewright.orchestrator.config import OrchestratorConfig, parse_timeouts
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler
 from treewright.orchestrator.workers.attempt import (
-    AttemptReport,
     AttemptRequest,
-    RemoteAttempt,
     run_remote_attempt,
 )
-from treewright.orchestrator.workers.base import Availability
 from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.worker import Availability
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")
 
@@ -151,9 +148,7 @@ def test_a_plug_in_cannot_take_our_names(install: Callable[[str], None], name: s
 
 def test_a_worker_process_without_the_plug_in_did_not_try() -> None:
     request = AttemptRequest(Goal(id="a", text="True"), "reflexivity", 1.0)
-    tried = msgspec.msgpack.decode(
-        run_remote_attempt(msgspec.msgpack.encode(RemoteAttempt(request))), type=AttemptReport
-    )
+    tried = run_remote_attempt(request)
     assert tried.result.metadata == {"kind": "unavailable"}
     assert tried.result.error is not None
     assert "no strategy 'reflexivity' is installed" in tried.result.error

@@ -12,7 +12,7 @@ from tests.orchestrator.test_ledger import attempt
 from treewright.cli.main import cli
 from treewright.dashboard import orchestrator_view
 from treewright.dashboard.roots import Roots
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 
 NOTICE = "ledger of stub strategies (profile 0)"
 

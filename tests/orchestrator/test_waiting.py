@@ -13,14 +13,15 @@ import pytest
 
 from tests.orchestrator.fakes import FakeWorker, accept
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Goal, Result, Scheduler, StrategyType
 from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.workers import attempt as attempt_module
-from treewright.orchestrator.workers.base import UNAVAILABLE, Availability, ThreadWorker, Worker
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import waiting
 from treewright.orchestrator.workers.micro import MicroWorker
+from treewright.orchestrator.workers.native import ThreadWorker
+from treewright.orchestrator.workers.worker import UNAVAILABLE, Availability, Worker
 
 MICRO, DOJO = StrategyType.MICRO, StrategyType.DOJO
 GOAL = Goal(id="g", text="∀ n : Nat, n + 0 = n")

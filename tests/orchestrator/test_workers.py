@@ -32,12 +32,11 @@ from treewright.orchestrator.marketplace.market import Marketplace
 from treewright.orchestrator.scheduling.dispatch import local_backend
 from treewright.orchestrator.strategies import Tools
 from treewright.orchestrator.types import Goal, Place, Result
-from treewright.orchestrator.workers import copilot, dojo, search, sketch
-from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, NoProof
-from treewright.orchestrator.workers.factory import TicketRequests
+from treewright.orchestrator.workers import copilot, dojo, native, search, sketch
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.micro import MicroWorker
 from treewright.orchestrator.workers.sketch import SketchWorker, script_of
+from treewright.orchestrator.workers.worker import EXCEPTION, UNAVAILABLE, NoProof
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.tactics.source import Suggestions
 
@@ -86,9 +85,7 @@ def model() -> Iterator[Model]:
     made.server.server_close()
 
 
-def sketched(
-    lean: LeanAccess, model: Model, goal: Goal, tickets: TicketRequests | None = None
-) -> Result:
+def sketched(lean: LeanAccess, model: Model, goal: Goal, tickets: Path | None = None) -> Result:
     worker = SketchWorker(lean, model.endpoint, tickets)
     return asyncio.run(worker.run(goal, 120.0))
 
@@ -139,7 +136,7 @@ def test_steps_that_stay_open_become_subgoals_and_tickets(
     )
     path = tmp_path / "ledger.db"
     goal = Goal(id="my goal", text="∀ n : Nat, n = 0", estimated_difficulty=0.9)
-    result = sketched(lean_access, model, goal, TicketRequests(path))
+    result = sketched(lean_access, model, goal, path)
     assert not result.success
     assert result.subgoals == ("n : Nat\n⊢ ∀ (f : Nat → Nat), f n = f 0",)
     with Marketplace(path) as marketplace:
@@ -160,13 +157,13 @@ def test_a_lemma_that_somebody_supplied_closes_its_step(
     # With a witness that `micro` does not guess.
     goal = Goal(id="g", text="∀ p : Prop, p → ∃ n : Nat, n * n = 1369 ∧ p")
     path = tmp_path / "ledger.db"
-    first = sketched(lean_access, model, goal, TicketRequests(path))
+    first = sketched(lean_access, model, goal, path)
     assert not first.success, first.tactics
     (ticket_id,) = first.metadata["tickets"]
     with Marketplace(path, checker=SharedReplayer(lean_access)) as marketplace:
         proof = "refine ⟨37, ?_, h⟩\nrfl"
         asyncio.run(marketplace.complete_ticket(ticket_id, proof, "somebody"))
-    second = sketched(lean_access, model, goal, TicketRequests(path))
+    second = sketched(lean_access, model, goal, path)
     assert second.success, second.error
     assert "37" in "\n".join(second.tactics)
     assert verified(lean_access, goal, second)
@@ -425,7 +422,7 @@ def test_the_lean_that_was_asked_for_reaches_strategies_of_a_toolchain(
         opened.append(sandbox)
         raise UsageError("not opened here")
 
-    monkeypatch.setattr(copilot, "native_host", refused)
+    monkeypatch.setattr(native, "native_host", refused)
     for name in ("copilot", "dojo"):
         for sandbox in (None, True):
             access = opened_access("native", sandbox, local_backend(config), config, project)
@@ -476,7 +473,7 @@ def test_what_copilot_would_be_asked_and_how_its_answer_is_read(takes_arguments:
     ]
     assert asked == ["∀ (h : q), q", "intro h", *wanted]
     assert script == ("intro h", "simp", "exact h")
-    assert copilot.imports_for(goal) == ("Mathlib", "LeanCopilot")
+    assert copilot.CopilotWorker().imports(goal) == ("Mathlib", "LeanCopilot")
 
 
 def test_how_dojo_tries_tactics(lean: HostSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from treewright.kernel.executors.base import Done, Worker, WorkerLost
+from treewright.kernel.executors.protocol import Done, Worker, WorkerLost
 from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.records.model import EvalError, EvalOutcome

@@ -10,7 +10,7 @@ import pytest
 from tests.parallel.cluster import Isolation, cluster
 from tests.parallel.harness import eventually
 from treewright.kernel.executors import backends
-from treewright.kernel.executors.base import WorkerLost
+from treewright.kernel.executors.protocol import WorkerLost
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
@@ -19,7 +19,7 @@ def test_a_request_ends_when_it_is_cancelled(tmp_path: Path) -> None:
     def work(place: str) -> str:
         from pathlib import Path
 
-        from treewright.kernel.executors.base import current_stop
+        from treewright.kernel.executors.protocol import current_stop
 
         stop = current_stop()
         Path(place, "begun").touch()

@@ -14,7 +14,7 @@ import pytest
 from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.harness import DRY, REAL_FLAGS, Shuffled, search
 from tests.toy import ToyRepository, idea
-from treewright.kernel.executors.base import Done, WorkerLost
+from treewright.kernel.executors.protocol import Done, WorkerLost
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.faults import Paused

@@ -17,7 +17,7 @@ from tests import program
 from tests.decisions import decisions, events, repeated_evaluations
 from tests.parallel.harness import DRY, REAL, REAL_FLAGS, Shuffled, eventually, search
 from tests.toy import ToyRepository
-from treewright.kernel.executors.base import Done
+from treewright.kernel.executors.protocol import Done
 from treewright.tree.records import events as ev
 from treewright.tree.records.store import load
 from treewright.tree.run.open import RunRequest, open_run

@@ -16,7 +16,7 @@ from tests.decisions import events
 from tests.parallel.cluster import Cluster, Isolation, cluster
 from tests.parallel.harness import REAL_FLAGS, eventually
 from treewright.kernel.executors import dask
-from treewright.kernel.executors.base import WorkerLost
+from treewright.kernel.executors.protocol import WorkerLost
 
 pytestmark = pytest.mark.xdist_group("cluster")
 

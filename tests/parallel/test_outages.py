@@ -24,7 +24,7 @@ from tests.parallel.harness import Shuffled, search
 from tests.parallel.test_failures import ONE_DEPTH, Failing
 from tests.toy import CONFIG, ToyRepository, idea
 from tests.tree.test_cheats import new_file
-from treewright.kernel.executors.base import Done, WorkerLost
+from treewright.kernel.executors.protocol import Done, WorkerLost
 from treewright.kernel.procs import process
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest

@@ -18,12 +18,12 @@ from treewright.tree.validation import validate
 
 PLUG_IN = """
 import contextlib, os, pickle, subprocess, sys
-from treewright.kernel.executors.base import Done, Worker, WorkerLost
+from treewright.kernel.executors.protocol import Done, Worker, WorkerLost
 from treewright.kernel.executors.backends import Backend
 
 WORKER = '''
 import pickle, sys
-from treewright.kernel.executors.base import Stop, stoppable_by
+from treewright.kernel.executors.protocol import Stop, stoppable_by
 work, request = pickle.loads(sys.stdin.buffer.read())
 with stoppable_by(Stop()):
     sys.stdout.buffer.write(pickle.dumps(work(request)))

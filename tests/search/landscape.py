@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from treewright.search.study import Search, Task
-from treewright.search.tasks import Result
+from treewright.search.durable_search import Search
+from treewright.search.tasks import Result, Task
 
 
 def walk(task: Task) -> Result:

@@ -9,7 +9,7 @@ import pytest
 import treewright
 from treewright.kernel.errors import UsageError
 from treewright.search import evaluation_loop
-from treewright.search.study import Search
+from treewright.search.durable_search import Search
 from treewright.search.tasks import Finished
 
 

@@ -13,9 +13,10 @@ MODULES = [
     "treewright.kernel.executors.threads",
     "treewright.runs.compared_runs",
     "treewright.runs.run_loader",
-    "treewright.search.policies.base",
+    "treewright.search.policies.policy",
+    "treewright.search.durable_search",
     "treewright.search.study",
-    "treewright.search.validation",
+    "treewright.search.recorded_search",
 ]
 
 

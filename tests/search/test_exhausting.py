@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tests.search.invariants import check
 from treewright.search.policies import Choice, make
 from treewright.search.sequencer import Outcome, Sequencer
 from treewright.search.tree import Node, Tree
@@ -38,7 +39,7 @@ def test_a_proposal_is_the_choice_that_is_made(policy: str) -> None:
         assert proposed == Choice(first.parent.number) == Choice(second.parent.number)
         for each in (asked, silent):
             each.tell(number, outcome(each, number))
-            each.tree.check()
+            check(each.tree)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -53,7 +54,7 @@ def test_a_search_with_exhausted_nodes_is_rebuilt_from_its_records(policy: str, 
         if made.tree.branches[choice.parent].tries == 2:
             history.append(("exhausted", choice.parent, made.seen))
             made.exhaust(choice.parent)
-            made.tree.check()
+            check(made.tree)
             continue
         history.append(("chosen", choice.parent, made.seen))
         branch = made.tree.reserve(*choice)
@@ -71,7 +72,7 @@ def test_a_search_with_exhausted_nodes_is_rebuilt_from_its_records(policy: str, 
     while told < made.made:
         told += 1
         again.tell(told, outcome(again, told))
-    again.tree.check()
+    check(again.tree)
     assert again.propose() == made.propose()
     assert [b.number for b in again.tree.growing] == [b.number for b in made.tree.growing]
 
@@ -94,11 +95,11 @@ def test_nodes_that_cannot_be_chosen_now_leave_no_trace(policy: str) -> None:
         for _ in range(3):
             some = rng.choices(range(number), k=min(number, rng.randrange(4)))  # or one twice
             with tree.without(some):
-                tree.check()
+                check(tree)
                 choice = made.propose()
                 assert choice is None or choice.parent not in some
                 assert choice is not None or not tree.growing
-            tree.check()
+            check(tree)
         order = [branch.number for branch in tree.growing]
         assert order == [branch.number for branch in other.tree.growing]
         first = made.propose()
@@ -118,7 +119,7 @@ def test_nothing_is_tried_under_a_node_that_was_exhausted_before_its_outcome_was
     made.tree.reserve(0)
     made.exhaust(1)
     made.tell(1, outcome(made, 1))
-    made.tree.check()
+    check(made.tree)
     assert not made.tree.can_grow(made.tree.branches[1])
     assert [branch.number for branch in made.tree.growing] == [0]
     made.exhaust(0)

@@ -16,7 +16,7 @@ from tests.search.landscape import shape, walk
 from tests.signals import interruptible
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage import journal
-from treewright.search.study import Search
+from treewright.search.durable_search import Search
 
 SETTINGS = {"policy": "mcts", "seed": 6, "budget": 6, "lookahead": 2}
 

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 import treewright
 from tests.search.landscape import shape, walk
 from treewright.kernel.errors import UsageError
-from treewright.search import policies, records, storage
-from treewright.search.study import Search, Task
+from treewright.search import policies, search_journal
+from treewright.search.durable_search import Search
+from treewright.search.search_journal import Chosen
+from treewright.search.tasks import Task
 
 NAMES = list(policies.known())
 BUDGET = 40
@@ -57,8 +59,8 @@ def test_a_choice_knows_no_more_than_the_lookahead_allows(tmp_path: Path) -> Non
         tmp_path, policy="ab-mcts", seed=1, budget=30, lookahead=6
     ) as search:
         in_order(search, random.Random(2), most=6)
-    for line in storage.read(tmp_path):
-        if isinstance(line, records.Chosen):
+    for line in search_journal.read(tmp_path):
+        if isinstance(line, Chosen):
             assert line.seen == max(0, line.number - 6)
 
 
@@ -95,7 +97,7 @@ def test_live_order_is_recorded_and_can_be_checked(name: str, tmp_path: Path) ->
         assert shape(search) == half
         in_order(search, random.Random(2), most=5)
     assert treewright.validate_search(tmp_path) == []
-    known = [line.seen for line in storage.read(tmp_path) if isinstance(line, records.Chosen)]
+    known = [line.seen for line in search_journal.read(tmp_path) if isinstance(line, Chosen)]
     assert known == sorted(known)
 
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import treewright
+from tests.search.invariants import check
 from tests.search.landscape import shape, walk
 from treewright.kernel import plugins
 from treewright.kernel.errors import UsageError
 from treewright.search import policies
 from treewright.search.andor import policies as andor_policies
-from treewright.search.description import describe_policies
 from treewright.search.policies.beam import frontier
 from treewright.search.sequencer import Outcome, Sequencer, stream
 from treewright.search.tree import Node, Status, Tree
@@ -50,7 +50,7 @@ def test_golden_trees(name: str) -> None:
     it needs a new name or a new setting, not a new golden file."""
     golden = json.loads(GOLDEN.read_text())
     tree, parents = grown(name, golden["values"])
-    tree.check()
+    check(tree)
     assert parents == golden["parents"][name]
 
 
@@ -66,7 +66,7 @@ def test_a_policy_is_a_function_of_tree_and_seed(name, values, number, lookahead
     first = policies.make(name).choose(one, stream(5, number))
     assert policies.make(name).choose(one, stream(5, number)) == first
     assert policies.make(name).choose(other, stream(5, number)) == first
-    one.check()
+    check(one)
     if first is not None:
         assert one.can_grow(one.branches[first.parent])
 
@@ -155,8 +155,8 @@ def test_an_exhausted_node_is_never_chosen_again() -> None:
             late = [n for n in search.nodes if n.parent is search.root and n.number > 2]
             assert late == [], name
             assert len(search.failures) <= 1, name
-            tree = search._recorder.history.sequencer.tree
-            tree.check()
+            tree = search._history.sequencer.tree
+            check(tree)
 
 
 def test_actions_are_told_apart_by_ab_mcts() -> None:
@@ -247,7 +247,7 @@ def test_a_plug_in_that_cannot_be_loaded_does_not_disturb_others(
             kinds.make("broken")
         assert "plugin:Broken" in str(refused.value)
         assert (words if kinds is policies else "") in str(refused.value)
-        assert "broken       cannot be used: " in describe_policies()
+        assert "broken       cannot be used: " in "\n".join(policies.POLICIES.listing())
     finally:
         policies.POLICIES.refresh()
         andor_policies.POLICIES.refresh()

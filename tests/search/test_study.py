@@ -16,9 +16,9 @@ import treewright
 from tests.search.landscape import shape, walk
 from treewright.kernel.errors import LockActive, StorageError, UsageError
 from treewright.kernel.storage import journal
-from treewright.search import policies, storage
-from treewright.search.description import describe
-from treewright.search.study import Task
+from treewright.search import policies, search_journal
+from treewright.search.recorded_search import describe
+from treewright.search.tasks import Task
 
 
 def test_a_finished_search_takes_a_larger_budget(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_scores_by_config_are_compared_pair_by_pair() -> None:
             search.tell(search.ask(), {"a": 1.0, "b": 2.0, "c": 3.0})
         with pytest.raises(UsageError, match="by config"):
             search.tell(search.ask(), 1.0)
-        grown = {branch.number for branch in search._recorder.history.sequencer.tree.growing}
+        grown = {branch.number for branch in search._history.sequencer.tree.growing}
         assert grown == {0, won.number}, "what is not better beyond noise is not grown"
 
 
@@ -351,7 +351,7 @@ def test_killed_at_every_write_it_resumes_to_the_same_tree(tmp_path: Path) -> No
 
 
 def find_changed(path: Path, kind: str, change) -> None:
-    file = path / storage.EVENTS
+    file = path / search_journal.EVENTS
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     target = [line for line in lines if line["type"] == kind][5]
     change(target)
@@ -380,7 +380,7 @@ def test_validation_finds_changed_lines(tmp_path: Path, kind, change, words) -> 
 def test_a_damaged_journal_is_one_line(tmp_path: Path) -> None:
     with treewright.open_search(tmp_path, budget=3) as search:
         search.run(walk)
-    file = tmp_path / storage.EVENTS
+    file = tmp_path / search_journal.EVENTS
     file.write_text(file.read_text().replace('"told"', '"sold"'))
     with pytest.raises(StorageError, match="cannot be read"):
         treewright.open_search(tmp_path)
@@ -431,16 +431,16 @@ def test_the_last_lines_of_a_replaced_owner_are_known(tmp_path: Path, monkeypatc
     """It looked before the next owner was there and wrote after that one had read."""
     first = treewright.open_search(tmp_path, budget=2)
     task = first.ask()
-    read = storage._read
+    read = search_journal._read
 
     def read_and_late(path: Path) -> list:
         lines = read(path)
-        monkeypatch.setattr(storage, "_read", read)
-        monkeypatch.setattr(first._recorder._storage._journal, "_guard", lambda: None)
+        monkeypatch.setattr(search_journal, "_read", read)
+        monkeypatch.setattr(first._journal._journal, "_guard", lambda: None)
         first.tell(task, 1.0)
         return lines
 
-    monkeypatch.setattr(storage, "_read", read_and_late)
+    monkeypatch.setattr(search_journal, "_read", read_and_late)
     with treewright.open_search(tmp_path, force=True) as second:
         assert [node.score for node in second.nodes] == [1.0]
         second.run(walk)

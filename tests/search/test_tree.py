@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.search.invariants import check
 from treewright.search.tree import LARGEST_VALUE, Node, Status, Tree
 
 EVENT = st.tuples(
@@ -40,7 +41,7 @@ def test_statistics_are_those_of_a_recount(events, branching, sums_subtrees) -> 
                 assert above is not None
                 node = Node(number, above.node, score=value, value=value)
             tree.settle(number, node, expandable=expandable, prior=prior, exhausts_parent=exhausts)
-        tree.check()
+        check(tree)
 
 
 def test_an_outcome_is_told_once_and_a_full_node_takes_no_child() -> None:
@@ -57,10 +58,10 @@ def test_the_checker_finds_a_wrong_count() -> None:
     tree = Tree()
     tree.reserve(0)
     tree.settle(1, Node(1, tree.root.node, score=1.0, value=1.0))
-    tree.check()
+    check(tree)
     tree.root.total += 0.5
     with pytest.raises(AssertionError, match="total"):
-        tree.check()
+        check(tree)
 
 
 @pytest.mark.parametrize("field", ["visits", "squares", "peak", "growing", "child_total"])
@@ -68,10 +69,10 @@ def test_the_checker_finds_a_wrong_statistic(field: str) -> None:
     tree = Tree()
     tree.reserve(0)
     tree.settle(1, Node(1, tree.root.node, score=1.0, value=1.0))
-    tree.check()
+    check(tree)
     setattr(tree.root, field, getattr(tree.root, field) + 1)
     with pytest.raises(AssertionError, match=field):
-        tree.check()
+        check(tree)
 
 
 def test_values_that_squares_cannot_hold_are_bounded() -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.parallel.harness import Shuffled
 from tests.toy import ToyRepository
 from tests.tree.steady.running import DRY, POLICIES, as_bytes, steady
-from treewright.kernel.executors.base import Done
+from treewright.kernel.executors.protocol import Done
 from treewright.llm.usage import Usage
 from treewright.tree.ideas.idea_directory import DirectorySource
 from treewright.tree.ideas.idea_source import GeneratorFailure, IdeaSourceError, Proposals

@@ -17,7 +17,7 @@ from treewright.proving.cell_settings import CellSettings
 from treewright.proving.expansion import Expander
 from treewright.search.andor.graph import Edge, Node
 from treewright.search.andor.policies.mcts import Mcts, select_child
-from treewright.search.andor.statistics import release, reserve
+from treewright.search.andor.visits import release, reserve
 
 _MOST_DETOURS = 8
 

@@ -23,7 +23,7 @@ from treewright.proving.settings import Settings
 from treewright.proving.tactics.source import Suggestions
 from treewright.search.andor.graph import Node, Status
 from treewright.search.andor.policies.mcts import Mcts
-from treewright.search.andor.statistics import back_up, release
+from treewright.search.andor.visits import back_up, release
 
 
 class SuggestionRequests:

@@ -42,16 +42,12 @@ class Change:
             index = {"GIT_INDEX_FILE": str(tree.parent / "index")}
             git(self.repository, "read-tree", self.base, env=index)
             git(self.repository, "checkout-index", "--all", f"--prefix={tree}/", env=index)
-            self._link_packages(tree)
+            root = find_root(self.directory)
+            if root is not None and root.is_relative_to(self.repository):
+                there = tree / root.relative_to(self.repository)
+                if (root / _LAKE).is_dir() and there.is_dir() and not (there / _LAKE).exists():
+                    (there / _LAKE).symlink_to(root / _LAKE, target_is_directory=True)
             yield tree
-
-    def _link_packages(self, tree: Path) -> None:
-        root = find_root(self.directory)
-        if root is None or not root.is_relative_to(self.repository):
-            return
-        there = tree / root.relative_to(self.repository)
-        if (root / _LAKE).is_dir() and there.is_dir() and not (there / _LAKE).exists():
-            (there / _LAKE).symlink_to(root / _LAKE, target_is_directory=True)
 
 
 def changed_since(directory: Path, base: str) -> Change:
@@ -62,30 +58,26 @@ def changed_since(directory: Path, base: str) -> Change:
     if not directory.is_dir():
         raise UsageError(f"there is no directory {directory}")
     repository, here = top_of(directory).resolve(), directory.resolve()
-    commit = _resolve_commit(repository, base)
-    common = try_git(repository, "merge-base", commit, "HEAD")
-    start = common.stdout.strip() if common.returncode == 0 else commit
-    names = git(repository, "diff", "--name-only", "--no-renames", "-z", start, "--").split("\0")
-    files = tuple(name for name in names if _is_compared(repository / name, here))
-    for name in files:
-        if not name.isprintable():
-            raise UsageError(f"the name of {name!r} cannot be printed; rename the file")
-    return Change(repository, here, start, files)
-
-
-def _resolve_commit(repository: Path, base: str) -> str:
     found = None
     if not base.startswith("-"):
         found = try_git(repository, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
     if found is None or found.returncode != 0:
         raise UsageError(f"there is no commit {base!r} in {repository}; fetch it, or name another")
-    return found.stdout.strip()
-
-
-def _is_compared(path: Path, directory: Path) -> bool:
-    """Return whether a path is a Lean file to compare; a lakefile has no theorems."""
-    inside = path.suffix == ".lean" and path.name != "lakefile.lean"
-    return inside and path.is_relative_to(directory)
+    commit = found.stdout.strip()
+    common = try_git(repository, "merge-base", commit, "HEAD")
+    start = common.stdout.strip() if common.returncode == 0 else commit
+    names = git(repository, "diff", "--name-only", "--no-renames", "-z", start, "--").split("\0")
+    files = tuple(
+        name
+        for name in names
+        if (repository / name).suffix == ".lean"
+        and (repository / name).name != "lakefile.lean"  # it has no theorems
+        and (repository / name).is_relative_to(here)
+    )
+    for name in files:
+        if not name.isprintable():
+            raise UsageError(f"the name of {name!r} cannot be printed; rename the file")
+    return Change(repository, here, start, files)
 
 
 @dataclass(frozen=True, slots=True)

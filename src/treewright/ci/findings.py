@@ -45,26 +45,21 @@ def compare(
     base: Sequence[OpenGoal], head: Sequence[OpenGoal]
 ) -> tuple[list[OpenGoal], list[OpenGoal]]:
     """Return the new goals and the removed goals, each in the original order."""
-    new, gone = _differences(base, head, lambda g: (g.file, g.declaration, g.goal))
-    return _differences(gone, new, lambda g: (g.declaration, g.goal))
-
-
-def _differences(
-    base: Sequence[OpenGoal], head: Sequence[OpenGoal], key: Callable[[OpenGoal], Hashable]
-) -> tuple[list[OpenGoal], list[OpenGoal]]:
-    return _without_known(head, Counter(map(key, base)), key), _without_known(
-        base, Counter(map(key, head)), key
-    )
+    new, gone = list(head), list(base)
+    for key in (lambda g: (g.file, g.declaration, g.goal), lambda g: (g.declaration, g.goal)):
+        new, gone = _without_known(new, gone, key), _without_known(gone, new, key)
+    return new, gone
 
 
 def _without_known(
-    goals: Sequence[OpenGoal], known: Counter[Hashable], key: Callable[[OpenGoal], Hashable]
+    goals: Sequence[OpenGoal], known: Sequence[OpenGoal], key: Callable[[OpenGoal], Hashable]
 ) -> list[OpenGoal]:
     """Return the goals that are not in `known`; of equal goals, the first count as known."""
-    left = []
+    counts = Counter(map(key, known))
+    left: list[OpenGoal] = []
     for goal in goals:
-        if known[key(goal)]:
-            known[key(goal)] -= 1
+        if counts[key(goal)]:
+            counts[key(goal)] -= 1
         else:
             left.append(goal)
     return left
@@ -103,6 +98,7 @@ class Findings(msgspec.Struct, frozen=True):
 
     @property
     def unproved(self) -> tuple[Attempt, ...]:
+        """Return the new sorries without an accepted proof."""
         return tuple(attempt for attempt in self.new if attempt.status != "proved")
 
     @property

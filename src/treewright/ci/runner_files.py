@@ -31,18 +31,18 @@ def write_findings(
         findings = msgspec.structs.replace(findings, patch=(DIRECTORY / PATCH).as_posix())
     else:
         patch_file.unlink(missing_ok=True)  # the patch of an earlier check
+
+    def append(path: str, text: str) -> None:
+        """Append to a file that other steps of the workflow also write."""
+        with atomic.storage_errors(Path(path)), Path(path).open("ab") as file:
+            file.write(text.encode())
+
     text = summary(findings, patch)
     atomic.write_bytes(directory / SUMMARY, text.encode())
     if path := environment.get(SUMMARY_VARIABLE):
-        _append(Path(path), text)
+        append(path, text)
     if path := environment.get(OUTPUTS_VARIABLE):
         # Only numbers and our own file name, so that no text of a file can add another output.
         values = {**findings.counts, "patch": findings.patch}
-        _append(Path(path), "".join(f"{name}={value}\n" for name, value in values.items()))
+        append(path, "".join(f"{name}={value}\n" for name, value in values.items()))
     return findings
-
-
-def _append(path: Path, text: str) -> None:
-    """Append to a file that other steps of the workflow also write."""
-    with atomic.storage_errors(path), path.open("ab") as file:
-        file.write(text.encode())

@@ -75,10 +75,9 @@ class SorryProver:
             elif self._is_over():
                 tried += [Attempt(goal, detail=_NO_TIME) for goal in goals]
             else:
+                target = FileTarget(str(path), text, declaration)
                 try:
-                    text, came = self._prove_declaration(
-                        FileTarget(str(path), text, declaration), goals
-                    )
+                    text, came = self._prove_declaration(target, goals)
                 except TreewrightError as error:
                     came = [Attempt(goal, detail=str(error)) for goal in goals]
                 tried += came
@@ -100,10 +99,16 @@ class SorryProver:
         text = target.source
         if result.file is not None and result.proved == result.total:
             text = Path(result.file).read_bytes().decode()  # a text with proofs only
+        attempts: list[Attempt] = []
         # Of equal goals, the last ones are the new ones: see `findings.compare`.
-        attempts = [
-            _attempt(goal, came.get((goal.declaration, goal.goal), [])) for goal in reversed(goals)
-        ]
+        for goal in reversed(goals):
+            results = came.get((goal.declaration, goal.goal))
+            if not results:
+                attempts.append(Attempt(goal, detail=_NOT_FOUND))
+            elif (one := results.pop()) is None:
+                attempts.append(Attempt(goal, detail=_NO_TIME))
+            else:
+                attempts.append(Attempt(goal, one.status, one.detail, one.proof))
         return text, attempts[::-1]
 
     def _settings(self) -> Settings:
@@ -115,13 +120,3 @@ class SorryProver:
 
     def _is_over(self) -> bool:
         return self.stop_asked() or time.monotonic() > self._deadline
-
-
-def _attempt(goal: OpenGoal, results: list[GoalResult | None]) -> Attempt:
-    """Return the result of the last of equal goals, and remove it from the list."""
-    if not results:
-        return Attempt(goal, detail=_NOT_FOUND)
-    result = results.pop()
-    if result is None:
-        return Attempt(goal, detail=_NO_TIME)
-    return Attempt(goal, result.status, result.detail, result.proof)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from treewright.ci.findings import Attempt, Findings, OpenGoal, Problem
+from treewright.ci.findings import Findings, OpenGoal
 from treewright.kernel.text import markdown, numbers
 
 MAX_ROWS = 200
 MAX_PATCH = 60_000  # a step's summary may have 1 MiB
 _SHORT_HASH = 12
+_PATCH = "Proofs that the replay check accepted, for `git apply`:"
 
 
 def summary(findings: Findings, patch: str) -> str:
@@ -32,44 +33,45 @@ def _parts(findings: Findings, patch: str) -> Iterator[str]:
     files = numbers.count(len(findings.files), "Lean file")
     yield f"{files} changed since {markdown.code(findings.base[:_SHORT_HASH])}."
     if findings.new:
-        yield from _table(("new", "declaration", "goal", "result"), map(_new, findings.new))
-    if patch:
-        yield "Proofs that the replay check accepted, for `git apply`:"
-        yield _patch(patch)
+        rows: list[list[str]] = []
+        for attempt in findings.new:
+            is_verdict = attempt.status in ("proved", "false")
+            result = f"**{attempt.status}**" if is_verdict else attempt.status
+            why = f": {markdown.escape(attempt.detail)}" if attempt.detail else ""
+            rows.append([*_cells(attempt.sorry), f"{result}{why}"])
+        yield from _table(("new", "declaration", "goal", "result"), rows)
+    if len(patch) > MAX_PATCH:
+        yield _PATCH
+        yield f"(a patch of {len(patch):,} characters, too long to be shown here)"
+    elif patch:
+        yield _PATCH
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", patch)), default=0))
+        yield f"{fence}diff\n{patch}{fence}"
     if findings.removed:
-        yield from _table(("removed", "declaration", "goal"), map(_cells, findings.removed))
-    if findings.problems:
-        yield "Lean could not read these files completely, so they may have further sorries:"
-        yield from _table(("file", "error"), map(_problem, findings.problems))
-    if findings.notes:
-        yield "Lean could not read these files at the base, so all their sorries count as new:"
-        yield from _table(("file", "error"), map(_problem, findings.notes))
+        removed = [_cells(goal) for goal in findings.removed]
+        yield from _table(("removed", "declaration", "goal"), removed)
+    for problems, text in (
+        (
+            findings.problems,
+            "Lean could not read these files completely, so they may have further sorries:",
+        ),
+        (
+            findings.notes,
+            "Lean could not read these files at the base, so all their sorries count as new:",
+        ),
+    ):
+        if problems:
+            yield text
+            listed = [[markdown.code(one.file), markdown.escape(one.error)] for one in problems]
+            yield from _table(("file", "error"), listed)
 
 
-def _table(header: tuple[str, ...], rows: Iterable[list[str]]) -> Iterator[str]:
-    every = list(rows)
-    yield markdown.table(header, every[:MAX_ROWS])
-    if len(every) > MAX_ROWS:
-        yield f"… and {len(every) - MAX_ROWS} more."
+def _table(header: tuple[str, ...], rows: list[list[str]]) -> Iterator[str]:
+    yield markdown.table(header, rows[:MAX_ROWS])
+    if len(rows) > MAX_ROWS:
+        yield f"… and {len(rows) - MAX_ROWS} more."
 
 
 def _cells(goal: OpenGoal) -> list[str]:
     position = markdown.code(f"{goal.file}:{goal.line}")
     return [position, markdown.code(goal.declaration) or "–", markdown.code(goal.goal)]
-
-
-def _new(attempt: Attempt) -> list[str]:
-    result = f"**{attempt.status}**" if attempt.status in ("proved", "false") else attempt.status
-    why = f": {markdown.escape(attempt.detail)}" if attempt.detail else ""
-    return [*_cells(attempt.sorry), f"{result}{why}"]
-
-
-def _problem(problem: Problem) -> list[str]:
-    return [markdown.code(problem.file), markdown.escape(problem.error)]
-
-
-def _patch(patch: str) -> str:
-    if len(patch) > MAX_PATCH:
-        return f"(a patch of {len(patch):,} characters, too long to be shown here)"
-    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", patch)), default=0))
-    return f"{fence}diff\n{patch}{fence}"

@@ -81,8 +81,8 @@ def bank(
 
     from treewright.orchestrator import bank_run
     from treewright.orchestrator.goals.bank import parse_bank, read_bank
-    from treewright.orchestrator.ledger.statistics import stub_ledger_path
-    from treewright.orchestrator.ledger.store import Ledger
+    from treewright.orchestrator.ledger.attempts import stub_ledger_path
+    from treewright.orchestrator.ledger.ledger import Ledger
     from treewright.orchestrator.scheduling.dispatch import open_backend
 
     config = make_config(reuse=reuse, **portfolio)

@@ -63,13 +63,13 @@ def bg(
 
     from treewright.kernel.errors import UsageError
     from treewright.orchestrator.background import Background
-    from treewright.orchestrator.ledger.schema import DEFAULT_PATH
-    from treewright.orchestrator.ledger.statistics import (
+    from treewright.orchestrator.ledger.attempts import (
         collect_statistics,
         describe_goals,
         stub_ledger_path,
     )
-    from treewright.orchestrator.ledger.store import Ledger
+    from treewright.orchestrator.ledger.ledger import Ledger
+    from treewright.orchestrator.ledger.schema import DEFAULT_PATH
     from treewright.orchestrator.scheduling.dispatch import AttemptBackend, open_backend
 
     if not project.exists():

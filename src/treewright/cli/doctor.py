@@ -21,7 +21,7 @@ from treewright.cli.options import (
 )
 from treewright.cli.output import echo, print_json
 from treewright.kernel.errors import EXIT_FAILURE, UsageError
-from treewright.kernel.text.terminal import visible
+from treewright.kernel.text.printable import visible
 
 if TYPE_CHECKING:
     from treewright.kernel.health_checks import Check

@@ -20,8 +20,8 @@ def ledger() -> None:
 
 def _open(path: Path):
     """Open the ledger to show, or that of stubs (see `shown_ledger_path`)."""
-    from treewright.orchestrator.ledger.statistics import shown_ledger_path
-    from treewright.orchestrator.ledger.store import Ledger
+    from treewright.orchestrator.ledger.attempts import shown_ledger_path
+    from treewright.orchestrator.ledger.ledger import Ledger
 
     shown = shown_ledger_path(path)
     if not shown.is_file():
@@ -31,7 +31,7 @@ def _open(path: Path):
 
 def _open_rows(path: Path):
     """Open the ledger to show; if it is that of stubs, say so on stderr."""
-    from treewright.orchestrator.ledger.statistics import STUB_NOTICE
+    from treewright.orchestrator.ledger.attempts import STUB_NOTICE
 
     ledger = _open(path)
     if ledger.counts.stubs:
@@ -44,7 +44,7 @@ def _open_rows(path: Path):
 @json_option
 def stats(ledger_path: Path, as_json: bool) -> None:
     """Show attempts, successes and times of each strategy, and the numbers of proved goals."""
-    from treewright.orchestrator.ledger.statistics import (
+    from treewright.orchestrator.ledger.attempts import (
         STUB_NOTICE,
         collect_statistics,
         describe_goals,
@@ -83,7 +83,7 @@ def attempts(
     limit: int, goal: str, strategy: str, status: str, ledger_path: Path, as_json: bool
 ) -> None:
     """List the latest attempts, the newest first."""
-    from treewright.orchestrator.ledger.statistics import find_attempts
+    from treewright.orchestrator.ledger.attempts import find_attempts
 
     with _open_rows(ledger_path) as opened:
         rows = find_attempts(opened, limit=limit, goal=goal, strategy=strategy, status=status)
@@ -112,7 +112,7 @@ def attempts(
 def export(kind: str, output: Path | None, ledger_path: Path) -> None:
     """Export every attempt, the oldest first, one line for each."""
     from treewright.kernel.storage.atomic import storage_errors
-    from treewright.orchestrator.ledger.statistics import export_attempts
+    from treewright.orchestrator.ledger.attempts import export_attempts
 
     with _open_rows(ledger_path) as opened:
         if output is None:

@@ -15,7 +15,7 @@ import treewright
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
 from treewright.kernel.operating_system import require_posix
-from treewright.kernel.procs.stderr import ignore_write_errors
+from treewright.kernel.procs.console import ignore_write_errors
 from treewright.kernel.storage.atomic import is_full
 
 if TYPE_CHECKING:

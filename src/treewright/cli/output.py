@@ -8,7 +8,7 @@ from typing import TextIO
 
 import click
 
-from treewright.kernel.text.terminal import visible
+from treewright.kernel.text.printable import visible
 
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_REWRITES = 0.1

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from treewright.cli.options import is_verbose
 from treewright.kernel.text import numbers
-from treewright.kernel.text.terminal import visible
+from treewright.kernel.text.printable import visible
 from treewright.llm.usage import describe_usage
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.phases import Observer

@@ -98,7 +98,7 @@ def parse_settings(flags: dict[str, Any]) -> Settings:
 
 def _read_lessons(path: Path) -> tuple[Lesson, ...]:
     """Return the lessons of the searches in a ledger; they become part of the run's settings."""
-    from treewright.orchestrator.ledger.store import Ledger
+    from treewright.orchestrator.ledger.ledger import Ledger
     from treewright.proving.tactics.factory import require_file
 
     with Ledger(require_file(str(path))) as ledger:

@@ -23,8 +23,7 @@ def opened_source(record: RunRecord, spend: Spend = lambda usage: None) -> Itera
     with contextlib.ExitStack() as stack:
         cache: TacticCache | None = None
         if record.settings.sources.cache is not None:
-            from treewright.orchestrator.ledger.records import LedgerTacticCache
-            from treewright.orchestrator.ledger.store import Ledger
+            from treewright.orchestrator.ledger.ledger import Ledger, LedgerTacticCache
 
             ledger = Ledger(factory.require_file(record.settings.sources.cache))
             stack.callback(ledger.close)

@@ -20,7 +20,7 @@ def search() -> None:
 @json_option
 def show(path: Path, as_json: bool) -> None:
     """Print the results of a search so far, also while another process runs it."""
-    from treewright.search.description import describe
+    from treewright.search.recorded_search import describe
 
     described = describe(path)
     echo(described.as_json() if as_json else described.as_text())
@@ -30,7 +30,7 @@ def show(path: Path, as_json: bool) -> None:
 @click.argument("path", type=PATH)
 def validate(path: Path) -> None:
     """Repeat every choice and compare it with the recorded one. Exit code 1 if one differs."""
-    from treewright.search.validation import validate as check
+    from treewright.search.recorded_search import validate as check
 
     problems = check(path)
     for problem in problems:
@@ -43,6 +43,10 @@ def validate(path: Path) -> None:
 @search.command()
 def policies() -> None:
     """List the policies with their settings and defaults."""
-    from treewright.search.description import describe_policies
+    from treewright.search import policies as over_trees
+    from treewright.search.andor import policies as over_goals
 
-    echo(describe_policies())
+    echo("over trees, for treewright.open_search and treewright tree:")
+    echo("\n".join(over_trees.POLICIES.listing()))
+    echo("\nover goals, for treewright prove:")
+    echo("\n".join(over_goals.POLICIES.listing()))

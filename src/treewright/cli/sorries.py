@@ -29,7 +29,7 @@ def sorries(
     """
     from treewright.lean.session.host_session import HostSession
     from treewright.lean.sorries import extract_files, lean_files
-    from treewright.orchestrator.goals.project import sorry_records
+    from treewright.orchestrator.goals.sorry_goals import sorry_records
 
     files = lean_files(project)
     choice = choose_lean(requested, sandbox, project)

@@ -25,7 +25,7 @@ from rich.text import Text
 from treewright.cli.options import is_verbose
 from treewright.kernel.procs.capped_log import read_last_line
 from treewright.kernel.text import numbers
-from treewright.kernel.text.terminal import visible
+from treewright.kernel.text.printable import visible
 from treewright.tree.deciding import rounds
 from treewright.tree.deciding.scoring import INCOMPLETE_ROWS, OF_METRICS
 from treewright.tree.records import events as ev

@@ -1,8 +1,8 @@
 """Documents about the orchestrator's ledger for the pages. Read-only.
 
-`orchestrator.api` makes the documents of `/api/stats`, `/api/marketplace` and `/api/health`; this
-module adds the series, runs and minutes of the page. The current slots of a scheduler are not in
-the ledger and not shown.
+`orchestrator.http_documents` makes the documents of `/api/stats`, `/api/marketplace` and
+`/api/health`; this module adds the series, runs and minutes of the page. The current slots of a
+scheduler are not in the ledger and not shown.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import msgspec
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.text import jsontext
-from treewright.orchestrator import api
-from treewright.orchestrator.ledger.statistics import (
+from treewright.orchestrator import http_documents as api
+from treewright.orchestrator.bandit import Arm, Bandit
+from treewright.orchestrator.ledger.attempts import (
     STUB_NOTICE,
     TRIALS,
     AttemptCounts,
     is_stub_ledger,
 )
-from treewright.orchestrator.scheduling.bandit import Arm, Bandit
+from treewright.orchestrator.ledger.schema import open_for_reading
 from treewright.orchestrator.scheduling.throttle import machine_load
 from treewright.orchestrator.types import StrategyType
 
@@ -100,7 +101,7 @@ class _Ledger:
 
 @contextlib.contextmanager
 def _reading(run: RunRef) -> Iterator[_Ledger | None]:
-    with api.open_for_reading(run.path) as connection:
+    with open_for_reading(run.path) as connection:
         yield None if connection is None else _Ledger(connection, is_stub_ledger(run.path))
 
 

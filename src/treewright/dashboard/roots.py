@@ -16,8 +16,8 @@ from typing import Literal
 from treewright.cellview.experiment import layout as experiment_layout
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR, validate_run_id
+from treewright.orchestrator.ledger.attempts import shown_ledger_path
 from treewright.orchestrator.ledger.schema import LEDGER
-from treewright.orchestrator.ledger.statistics import shown_ledger_path
 from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout
 

@@ -7,7 +7,7 @@ process that was started here can be ended together with its descendants.
 - `storage`: files that survive crashes, the lease and the journal of a run, SQLite.
 - `procs`: running commands, with time limits, containment and the end of all their descendants.
 - `executors`: handing requests to threads or to the workers of a cluster.
-- `stats`: Student's t, and which differences are rounding.
+- `stats.py`: Student's t, and which differences are rounding.
 - `text`: JSON from outside, messages about configurations, Markdown, SVG, numbers.
 
 Read first: `storage/atomic.py`, `storage/journal.py`, `storage/lease.py`.

@@ -23,9 +23,8 @@ from typing import Any
 from treewright.kernel import http_client
 from treewright.kernel.http_client import Unwanted
 from treewright.llm import chat, keys, usage
-from treewright.llm.chat import Answer, Request
+from treewright.llm.chat import Answer, Request, without_reasoning
 from treewright.llm.endpoint import ChatError, Endpoint, address, check_installed, describe
-from treewright.llm.reasoning import without_reasoning
 from treewright.llm.redaction import redact, without_keys
 from treewright.llm.request_queue import PauseTooLong, queue_for
 

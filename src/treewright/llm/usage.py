@@ -36,18 +36,11 @@ class Usage(msgspec.Struct, frozen=True):
         return self.prompt_tokens + self.completion_tokens
 
 
-_NOTHING = Usage()
-
-
 def sane_usage(usage: Usage) -> Usage:
     """Return a report of an endpoint or an agent without its impossible values."""
-    if usage == _NOTHING:
-        return _NOTHING
     cost = usage.cost_usd if 0 < usage.cost_usd < _MOST_USD else 0.0
-    prompt, completion = (
-        plausible_count(usage.prompt_tokens),
-        plausible_count(usage.completion_tokens),
-    )
+    prompt = plausible_count(usage.prompt_tokens)
+    completion = plausible_count(usage.completion_tokens)
     unpriced = min(plausible_count(usage.unpriced_tokens), prompt + completion)
     return Usage(prompt, completion, cost, unpriced)
 

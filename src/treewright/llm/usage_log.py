@@ -29,24 +29,20 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | BINARY
 _FLAGS |= NO_FOLLOW | NON_BLOCK | CLOSE_ON_EXEC
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class Answer(Usage, frozen=True, omit_defaults=True):
     """The usage of one answer, and the role that asked, where it is known."""
 
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost_usd: float = 0.0
-    unpriced_tokens: int = 0
     role: str = ""
 
     @classmethod
     def of(cls, usage: Usage, role: str = "") -> Answer:
+        """Return the record of an answer."""
         return cls(**msgspec.structs.asdict(usage), role=role)
 
     @property
     def usage(self) -> Usage:
-        return sane_usage(
-            Usage(self.prompt_tokens, self.completion_tokens, self.cost_usd, self.unpriced_tokens)
-        )
+        """The usage without impossible values."""
+        return sane_usage(self)
 
 
 _decode = jsontext.decoder(Answer)

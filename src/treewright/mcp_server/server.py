@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 
 from treewright import __version__
 from treewright.kernel.errors import TreewrightError
-from treewright.kernel.text.terminal import visible
+from treewright.kernel.text.printable import visible
 from treewright.mcp_server import (
     goal_tools,
     premise_tools,

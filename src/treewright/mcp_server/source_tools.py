@@ -22,7 +22,7 @@ from treewright.mcp_server.call import Call, Fault, answered
 from treewright.mcp_server.server_state import ServerState
 from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
 from treewright.mcp_server.warm_lean import WarmLean
-from treewright.orchestrator.goals.project import sorry_records
+from treewright.orchestrator.goals.sorry_goals import sorry_records
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400, description="Most seconds for Lean.")]
 

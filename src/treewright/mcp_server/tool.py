@@ -11,7 +11,7 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text.config_errors import explain
-from treewright.kernel.text.terminal import visible
+from treewright.kernel.text.printable import visible
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.server_state import ServerState
 

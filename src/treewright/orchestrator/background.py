@@ -12,6 +12,7 @@ eight times. After that the run waits until a file changes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,13 +27,13 @@ from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.lean.session.answers import CheckResult
 from treewright.lean.sorries import FileSorries, from_check, lean_files, patch_of
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.goals import project, statements
-from treewright.orchestrator.ledger.statistics import collect_statistics, describe_goals
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator.goals import sorry_goals, statements
+from treewright.orchestrator.ledger.attempts import collect_statistics, describe_goals
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.scheduler import Scheduler
 from treewright.orchestrator.scheduling.dispatch import AttemptBackend, local_backend
-from treewright.orchestrator.scheduling.goal_queue import run_unless_set, stop_on_signals
-from treewright.orchestrator.types import Goal, Place, Result
+from treewright.orchestrator.scheduling.stop_signals import run_unless_set, stop_on_signals
+from treewright.orchestrator.types import Goal, Result
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
 MAX_TIME_FACTOR = 8
@@ -128,7 +129,9 @@ class Background:
                     factor *= 2
                     continue
                 self.announce("nothing more to try; waiting for a file to change")
-                await self._wait_for_change(seen)
+                while not self._stop.is_set() and self._modification_times() == seen:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._stop.wait(), self.poll_seconds)
                 factor = 1
         finally:
             await lean.close()
@@ -159,14 +162,19 @@ class Background:
         found = await run_unless_set(self._stop, self._extract(file, lean))
         if found is None:
             return 0
-        goals = project.project_goals(found, self.root)
+        goals = sorry_goals.project_goals(found, self.root)
         if not goals:
             return 0
-        name = project.relative_name(path, self.root)
+        name = sorry_goals.relative_name(path, self.root)
         self.announce(f"{name}: {len(goals)} open declarations")
         queue: asyncio.Queue[Goal] = asyncio.Queue()
         for goal in goals:
             queue.put_nowait(goal)
+
+        def announce_failure(goal: Goal, result: Result) -> None:
+            if not result.success:
+                self.announce(f"not proved {goal.id}: {result.error}")
+
         async with Scheduler(
             config, ledger=self.ledger, lean=lean, backend=self.backend
         ) as scheduler:
@@ -174,7 +182,7 @@ class Background:
             scheduler.throttle.on_first_wait = self._announce_first_wait
             for strategy, reason in scheduler.excluded.items():
                 self._announce_once(f"without {strategy}: {reason}")
-            results = await scheduler.process_queue(queue, self._announce_failure)
+            results = await scheduler.process_queue(queue, announce_failure)
             self._scheduler = None
         solved = [
             (goal, results[goal.id])
@@ -182,10 +190,6 @@ class Background:
             if goal.id in results and results[goal.id].success
         ]
         return await self._keep(file, solved, lean) if solved else 0
-
-    def _announce_failure(self, goal: Goal, result: Result) -> None:
-        if not result.success:
-            self.announce(f"not proved {goal.id}: {result.error}")
 
     def _announce_first_wait(self, text: str) -> None:
         """Announce that the throttle delays starts, once in a run: each file has a scheduler."""
@@ -206,7 +210,7 @@ class Background:
         return known
 
     async def _extract(self, file: _File, lean: LeanAccess) -> FileSorries:
-        name = project.relative_name(file.path, self.root)
+        name = sorry_goals.relative_name(file.path, self.root)
         try:
             async with lean.session() as session:
                 result = await session.check(file.text, sorries=True, timeout=CHECK_SECONDS)
@@ -223,7 +227,7 @@ class Background:
             self._announce_once(f"{name}:{sorry.line}: left out: an error in the file concerns it")
         usable = tuple(s for s in extracted if s.trouble is None)
         found = FileSorries(file.path, file.text, usable)
-        for sorry in project.unnamed_sorries(found):
+        for sorry in sorry_goals.unnamed_sorries(found):
             self._announce_once(
                 f"{name}:{sorry.line}: left out: an `example` has no name to prove it under"
             )
@@ -232,13 +236,7 @@ class Background:
     async def _keep(self, file: _File, solved: list[tuple[Goal, Result]], lean: LeanAccess) -> int:
         """Fill in the proofs, replay the filled file as a whole, and write it."""
         places = [goal.place for goal, _ in solved if goal.place is not None]
-        together = Place(
-            file=places[0].file,
-            source=file.text,
-            declaration="",
-            holes=tuple(hole for place in places for hole in place.holes),
-            tactic_holes=frozenset().union(*(place.tactic_holes for place in places)),
-        )
+        together = statements.join_places(places, file.text)
         scripts = [script for _, result in solved for script in result.tactics]
         _, text = statements.fill_holes(together, scripts)
         if len(solved) > 1:
@@ -260,13 +258,15 @@ class Background:
                 Proved(place.file, place.declaration, strategy, result.tactics, timestamp())
             )
             self.announce(f"proved {place.file}: {place.declaration} ({strategy})")
-        self._write_summary()
+        document = {"run_id": self.run_id, "project": str(self.root), "proved": self.proved}
+        data = msgspec.json.format(msgspec.json.encode(document), indent=2)
+        atomic.write_bytes(self.directory / "summary.json", data + b"\n")
         return len(solved)
 
     # -- writing --------------------------------------------------------------------------
 
     def _write(self, file: _File, text: str) -> None:
-        name = project.relative_name(file.path, self.root)
+        name = sorry_goals.relative_name(file.path, self.root)
         if self.in_place and (problem := _replace_file(file.path, file.text, text)):
             self.announce(f"{name}: {problem}; the proof is in the run's directory")
         file.text = text
@@ -276,20 +276,6 @@ class Background:
         patch = self.directory / "patches" / f"{name}.patch"
         atomic.make_directory(patch.parent)
         atomic.write_bytes(patch, patch_of(name, file.original, text).encode())
-
-    def _write_summary(self) -> None:
-        document = {"run_id": self.run_id, "project": str(self.root), "proved": self.proved}
-        data = msgspec.json.format(msgspec.json.encode(document), indent=2)
-        atomic.write_bytes(self.directory / "summary.json", data + b"\n")
-
-    # -- waiting --------------------------------------------------------------------------
-
-    async def _wait_for_change(self, seen: dict[Path, int]) -> None:
-        while not self._stop.is_set() and self._modification_times() == seen:
-            try:
-                await asyncio.wait_for(self._stop.wait(), self.poll_seconds)
-            except TimeoutError:
-                continue
 
     def _modification_times(self) -> dict[Path, int]:
         times = {}

@@ -21,11 +21,11 @@ from treewright.kernel.clock import now, seconds_between
 from treewright.kernel.storage import atomic
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank
-from treewright.orchestrator.ledger.statistics import total
-from treewright.orchestrator.ledger.store import Ledger
-from treewright.orchestrator.scheduler import Scheduler
+from treewright.orchestrator.ledger.attempts import total
+from treewright.orchestrator.ledger.ledger import Ledger
+from treewright.orchestrator.scheduler import OnResult, Scheduler
 from treewright.orchestrator.scheduling.dispatch import AttemptBackend
-from treewright.orchestrator.scheduling.goal_queue import OnResult, stop_on_signals
+from treewright.orchestrator.scheduling.stop_signals import stop_on_signals
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
@@ -57,6 +57,8 @@ class BankResults(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class BankRun:
+    """The results of a bank run, and whether a signal ended it."""
+
     results: BankResults
     interrupted: bool
 
@@ -89,7 +91,9 @@ async def run_bank(
         lean: The Lean processes, which the run closes; by default the scheduler starts its own.
     """
     started = time.monotonic()
-    run_id = _open_run(bank, config, ledger, fresh)
+    settings = msgspec.json.encode(config, order="sorted").decode()
+    new = f"bank-{now():%Y%m%d-%H%M%S-%f}"
+    run_id = ledger.open_run(new, "bank", bank.digest, settings, fresh=fresh)
     attempted = len(ledger.query("SELECT 1 FROM attempts WHERE run_id = ? LIMIT 1", [run_id]))
     make = make_scheduler or (
         lambda c, db, run: Scheduler(c, ledger=db, run_id=run, backend=backend, lean=lean)
@@ -120,12 +124,6 @@ async def run_bank(
     document = _build_results(bank, config, ledger, scheduler, outcomes, timeout)
     elapsed = round(time.monotonic() - started, 3)
     return BankRun(msgspec.structs.replace(document, elapsed_seconds=elapsed), interrupted())
-
-
-def _open_run(bank: Bank, config: OrchestratorConfig, ledger: Ledger, fresh: bool) -> str:
-    new = f"bank-{now():%Y%m%d-%H%M%S-%f}"
-    settings = msgspec.json.encode(config, order="sorted").decode()
-    return ledger.open_run(new, "bank", bank.digest, settings, fresh=fresh)
 
 
 def _build_results(

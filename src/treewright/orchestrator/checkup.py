@@ -9,9 +9,9 @@ from treewright.kernel.errors import TreewrightError
 from treewright.kernel.health_checks import Check
 from treewright.lean.checkup import bundled_lean
 from treewright.lean.choice import choose
-from treewright.orchestrator.workers.base import LeanWorker
 from treewright.orchestrator.workers.factory import all_workers
 from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.worker import LeanWorker
 
 
 def checks(repo: Path | None) -> Iterator[Check]:

@@ -11,11 +11,11 @@ from msgspec import Meta
 
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator import strategies
-from treewright.orchestrator.scheduling.bandit import DEFAULT_EXPLORATION
-from treewright.orchestrator.scheduling.throttle import DEFAULT_ALPHA
+from treewright.orchestrator.bandit import DEFAULT_EXPLORATION
 from treewright.orchestrator.types import PROFILE_VARIABLE, StrategyType
 
 DEFAULT_PROFILE = 1
+DEFAULT_ALPHA = 0.1
 _COUNTS = ("max_light", "max_heavy", "speculation", "lean_sessions")
 
 

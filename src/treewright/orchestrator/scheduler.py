@@ -15,32 +15,35 @@ from pathlib import Path
 from typing import Any, Self
 
 from treewright.orchestrator import strategies
+from treewright.orchestrator.bandit import Bandit
 from treewright.orchestrator.config import OrchestratorConfig, from_profile, with_settings
+from treewright.orchestrator.ledger.attempts import IS_TRIAL, STUB_TOOLCHAIN, stub_ledger_path
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.ledger.schema import DEFAULT_PATH
-from treewright.orchestrator.ledger.statistics import IS_TRIAL, STUB_TOOLCHAIN, stub_ledger_path
-from treewright.orchestrator.ledger.store import Ledger
 from treewright.orchestrator.scheduling.attempt_runner import AttemptRunner, RunContext, Verify
-from treewright.orchestrator.scheduling.bandit import Bandit
 from treewright.orchestrator.scheduling.dispatch import AttemptBackend, Dispatch, local_backend
-from treewright.orchestrator.scheduling.goal_queue import GoalQueue, OnResult, run_unless_set
-from treewright.orchestrator.scheduling.lanes import Lanes
+from treewright.orchestrator.scheduling.lanes import Lanes, Ticket
+from treewright.orchestrator.scheduling.stop_signals import run_unless_set
 from treewright.orchestrator.scheduling.throttle import Throttle
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.attempt import AttemptRequest, LocalStrategies
-from treewright.orchestrator.workers.base import (
+from treewright.orchestrator.workers.factory import StubWorker, make_workers
+from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.meter import Meter
+from treewright.orchestrator.workers.worker import (
     EXCEPTION,
     UNAVAILABLE,
     Worker,
     WorkerLike,
     as_workers,
 )
-from treewright.orchestrator.workers.factory import StubWorker, make_workers
-from treewright.orchestrator.workers.lean_access import LeanAccess
-from treewright.orchestrator.workers.meter import Meter
 
 __all__ = ["Goal", "Result", "Scheduler", "StrategyType"]
 
+OnResult = Callable[[Goal, Result], None]
+
 CACHE_THRESHOLD = 0.7
+_MAX_RETRIES = 3
 _PROGRESS_INTERVAL = 50
 
 
@@ -85,7 +88,10 @@ class Scheduler:
         self._dispatch: Dispatch | None = None
         self.run_id = run_id or uuid.uuid4().hex[:12]
         self._owns_ledger, self._owns_lean = ledger is None, lean is None
-        self.ledger = Ledger(self._default_ledger()) if ledger is None else ledger
+        if ledger is None:
+            is_stub = self.config.profile == 0
+            ledger = Ledger(stub_ledger_path(DEFAULT_PATH) if is_stub else DEFAULT_PATH)
+        self.ledger = ledger
         sessions = self._backend.lean_sessions(self.config)
         self.lean = LeanAccess(sessions, start=Path.cwd()) if lean is None else lean
         self.throttle = throttle or Throttle(self.config.cpu_target, alpha=self.config.cpu_alpha)
@@ -116,12 +122,16 @@ class Scheduler:
             self.bandit,
             RunContext(self.run_id, self._toolchain, lessons),
         )
-        self._tried = self._tried_in_run()
+        self._tried: dict[str, set[str]] = {}
+        """The strategies that failed on each goal, also before this run was interrupted."""
+        for row in self.ledger.query(
+            "SELECT goal_id, strategy FROM attempts WHERE run_id = ? AND success = 0 "  # noqa: S608
+            f"AND {IS_TRIAL}",
+            [self.run_id],
+        ):
+            self._tried.setdefault(row["goal_id"], set()).add(row["strategy"])
         self._active_goals = 0
         self._stopping = asyncio.Event()
-
-    def _default_ledger(self) -> Path:
-        return stub_ledger_path(DEFAULT_PATH) if self.config.profile == 0 else DEFAULT_PATH
 
     async def __aenter__(self) -> Self:
         return self
@@ -202,29 +212,18 @@ class Scheduler:
         return self._untried(goal)[: n or self.config.speculation]
 
     def _untried(self, goal: Goal) -> list[str]:
+        def is_duplicate(strategy: str) -> bool:
+            return self.config.reuse and self.ledger.check_duplicate(
+                goal,
+                strategy,
+                toolchain=self._toolchain,
+                imports=goal.imports,
+                budget=self.config.timeout(strategy),
+            )
+
         done = self._tried.get(goal.id, frozenset())
-        open_ = [s for s in self.workers if s not in done and not self._is_duplicate(goal, s)]
+        open_ = [s for s in self.workers if s not in done and not is_duplicate(s)]
         return self.bandit.rank(open_, goal.goal_class)
-
-    def _is_duplicate(self, goal: Goal, strategy: str) -> bool:
-        return self.config.reuse and self.ledger.check_duplicate(
-            goal,
-            strategy,
-            toolchain=self._toolchain,
-            imports=goal.imports,
-            budget=self.config.timeout(strategy),
-        )
-
-    def _tried_in_run(self) -> dict[str, set[str]]:
-        """Return the strategies that failed on each goal in an interrupted run of this id."""
-        tried: dict[str, set[str]] = {}
-        for row in self.ledger.query(
-            "SELECT goal_id, strategy FROM attempts WHERE run_id = ? AND success = 0 "  # noqa: S608
-            f"AND {IS_TRIAL}",
-            [self.run_id],
-        ):
-            tried.setdefault(row["goal_id"], set()).add(row["strategy"])
-        return tried
 
     # -- one goal -------------------------------------------------------------------------
 
@@ -308,12 +307,59 @@ class Scheduler:
             The result of each finished goal, by the goal's id.
         """
         lanes: Lanes[Goal] = Lanes(self.config.max_light, self.config.max_heavy)
-        work = GoalQueue(self.run_goal, lanes, self.throttle, self._stopping, on_result)
-        return await work.run(queue)
+        running: dict[asyncio.Task[Result], Ticket[Goal]] = {}
+        results: dict[str, Result] = {}
+
+        async def start(goal: Goal) -> Result:
+            await self.throttle()  # its pause delays no other goal
+            return await self.run_goal(goal)
+
+        def settle(result: Result, ticket: Ticket[Goal]) -> None:
+            if result.metadata.get("kind") == UNAVAILABLE and ticket.retries < _MAX_RETRIES:
+                lanes.retry(ticket, time.monotonic())
+                return
+            lanes.release(ticket)
+            results[ticket.item.id] = result
+            if on_result is not None:
+                on_result(ticket.item, result)
+
+        try:
+            while not self._stopping.is_set():
+                while not queue.empty():
+                    goal = queue.get_nowait()
+                    lanes.submit(goal, heavy=goal.heavy)
+                if (ticket := lanes.admit(time.monotonic())) is not None:
+                    running[asyncio.create_task(start(ticket.item))] = ticket
+                elif not running and not lanes.waiting and queue.empty():
+                    break
+                else:
+                    due = lanes.next_due
+                    left = None if due is None else max(0.0, due - time.monotonic())
+                    await run_unless_set(self._stopping, _first_end(running, left))
+                for task in [task for task in running if task.done()]:
+                    settle(task.result(), running.pop(task))
+        finally:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.wait(running)
+        # A goal that was proved before its cancellation took effect keeps its result.
+        for task, ticket in running.items():
+            if not task.cancelled() and task.exception() is None and task.result().success:
+                settle(task.result(), ticket)
+        return results
 
     def shutdown(self) -> None:
         """Stop `process_queue`: cancel and record the running attempts; they can go on later."""
         self._stopping.set()
+
+
+async def _first_end(tasks: Iterable[asyncio.Task[Any]], timeout: float | None) -> None:
+    """Return when a task ends, or after `timeout` seconds."""
+    if waiting := list(tasks):
+        await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    else:
+        await asyncio.sleep(timeout or 0.0)
 
 
 def _summary(failures: list[Result]) -> Result:

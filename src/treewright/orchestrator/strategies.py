@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treewright.kernel.errors import UsageError, require_several
@@ -17,9 +18,8 @@ from treewright.kernel.plugins import Plugins
 from treewright.orchestrator.types import StrategyType
 
 if TYPE_CHECKING:
-    from treewright.orchestrator.workers.base import Worker
     from treewright.orchestrator.workers.lean_access import LeanAccess
-    from treewright.orchestrator.workers.sketch import LemmaRequests
+    from treewright.orchestrator.workers.worker import Worker
 
 DEFAULT_SECONDS = 30.0
 """The time limit of a worker that is given to the scheduler and is not registered."""
@@ -28,10 +28,10 @@ _CACHE_SECONDS = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The shared resources of workers: Lean sessions, and a marketplace for lemma requests."""
+    """The shared resources of workers: Lean sessions, and the ledger for lemma requests."""
 
     lean: LeanAccess
-    lemmas: LemmaRequests | None = None
+    ledger: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class Goal(msgspec.Struct, frozen=True):
 
     @property
     def heavy(self) -> bool:
+        """Whether the goal waits in the lane for heavy goals."""
         return self.estimated_difficulty >= HEAVY_DIFFICULTY
 
     @property

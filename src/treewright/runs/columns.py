@@ -24,6 +24,7 @@ class Columns(dict[str, list[Any]]):
 
     @classmethod
     def of(cls, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Columns:
+        """Return the columns of rows whose values are in the order of the names."""
         return cls({name: [row[i] for row in rows] for i, name in enumerate(names)})
 
     @property
@@ -65,9 +66,10 @@ class Picture:
 def page(title: str, facts: Mapping[str, Any], *pictures: Picture) -> str:
     """Return HTML with a title, a table of facts and pictures."""
     listed = "".join(f"<tr><th>{_cell(k)}</th><td>{_cell(v)}</td></tr>" for k, v in facts.items())
-    images = "".join(
-        f'<img alt="" src="data:image/svg+xml;base64,{_encoded(picture)}"/>' for picture in pictures
-    )
+    images = ""
+    for picture in pictures:
+        encoded = base64.b64encode(picture.svg.encode()).decode()
+        images += f'<img alt="" src="data:image/svg+xml;base64,{encoded}"/>'
     return f"<div><strong>{_cell(title)}</strong><table>{listed}</table>{images}</div>"
 
 
@@ -75,10 +77,6 @@ def save_page(path: Path, title: str, body: str) -> None:
     """Write HTML of this module to a complete file."""
     head = f'<!doctype html><meta charset="utf-8"><title>{_cell(title)}</title>\n'
     atomic.write_bytes(path, f"{head}{body}\n".encode())
-
-
-def _encoded(picture: Picture) -> str:
-    return base64.b64encode(picture.svg.encode()).decode()
 
 
 def _cell(value: object) -> str:

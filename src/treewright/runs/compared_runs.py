@@ -83,6 +83,7 @@ def compare_runs(runs: Sequence[Run]) -> Comparison:
 
 
 def read_compared_run(run: Run, name: str) -> ComparedRun:
+    """Return a run of any kind for the comparison."""
     match run:
         case TreeRun():
             return _tree(run, name)
@@ -222,7 +223,8 @@ def _commits(
             "different roots; the paired differences are of the commits themselves"
         )
     ours, theirs = (_metrics(one) for one in (run, first))
-    same = [m for m in ours if any(_is_same(m, other) for other in theirs)]
+    directions = {(metric.name, metric.direction) for metric in theirs}
+    same = [metric for metric in ours if (metric.name, metric.direction) in directions]
     if not same:
         notes.append(f"{names[0]} and {names[1]} have no metric in common")
         return []
@@ -231,7 +233,10 @@ def _commits(
     if all(sides) and not found:
         notes.append(f"{names[0]} and {names[1]} were swept on no config in common")
     # Held-out results are not biased by the choice of the best.
-    unseen = [_heldout(one, _metrics(one)) for one in (run, first)]
+    unseen: list[list[Results]] = []
+    for one in (run, first):
+        data = _recorded(one.path, best_node(one.manifest).artifacts.heldout)
+        unseen.append([objectives.read(data, _metrics(one))] if data is not None else [])
     if all(unseen):
         found += _measured(names, same, unseen, run.manifest.seed, ", held-out configs")
     return found
@@ -267,16 +272,8 @@ def _measured(
             continue
         low, high = compared.gain_low, compared.gain_high
         interval = (low, high) if low is not None and high is not None else None
-        found.append(
-            difference(
-                f"{metric.name}{where}",
-                names,
-                len(pairs),
-                compared.gain,
-                interval,
-                metric.tolerance,
-            )
-        )
+        what, gain = f"{metric.name}{where}", compared.gain
+        found.append(difference(what, names, len(pairs), gain, interval, metric.tolerance))
     return found
 
 
@@ -286,10 +283,6 @@ def _metrics(run: TreeRun) -> list[MetricConfig]:
         return msgspec.convert(run.manifest.agent_config.get("metrics", []), list[MetricConfig])
     except msgspec.ValidationError as error:
         raise UsageError(f"{run.path}: its recorded metrics cannot be read: {error}") from None
-
-
-def _is_same(one: MetricConfig, other: MetricConfig) -> bool:
-    return (one.name, one.direction) == (other.name, other.direction)
 
 
 def _sweeps(run: TreeRun, metrics: list[MetricConfig], notes: list[str]) -> list[Results]:
@@ -306,12 +299,6 @@ def _sweeps(run: TreeRun, metrics: list[MetricConfig], notes: list[str]) -> list
     return [objectives.read(data, metrics, part=part) for part in parts]
 
 
-def _heldout(run: TreeRun, metrics: list[MetricConfig]) -> list[Results]:
-    """Return the held-out sweep of a run's best commit, if there is one."""
-    data = _recorded(run.path, best_node(run.manifest).artifacts.heldout)
-    return [objectives.read(data, metrics)] if data is not None else []
-
-
 def _recorded(run_dir: Path, kept: Artifact | None) -> bytes | None:
     if kept is None:
         return None
@@ -325,13 +312,10 @@ def _recorded(run_dir: Path, kept: Artifact | None) -> bytes | None:
 def _goals(names: tuple[str, str], run: ProofRun, first: ProofRun) -> list[Difference]:
     """Compare the common goals: the share that is proved, and the simulations of proved goals."""
 
-    def by_key(one: ProofRun) -> dict[tuple[str, str], tuple[bool, int]]:
-        return {
-            key_of(goal): (goal.status == "proved", len(goal.iterations))
-            for goal in one.facts.goals
-        }
-
-    ours, theirs = by_key(run), by_key(first)
+    ours, theirs = (
+        {key_of(goal): (goal.status == "proved", len(goal.iterations)) for goal in one.facts.goals}
+        for one in (run, first)
+    )
     both = [key for key in theirs if key in ours]
     closed = [float(ours[key][0]) - float(theirs[key][0]) for key in both]
     fewer = [

@@ -30,6 +30,7 @@ class Point(msgspec.Struct, frozen=True):
     cost_usd: float | None = None
 
     def spent(self, axis: Axis) -> float | None:
+        """Return the amount on an axis."""
         return getattr(self, axis)
 
 
@@ -123,6 +124,7 @@ def build_comparison(
     differences: Sequence[Difference] = (),
     notes: Sequence[str] = (),
 ) -> Comparison:
+    """Return the comparison of runs of one kind, with the differences that were measured."""
     shared, alone = shared_and_alone(runs)
     return Comparison(
         kind,

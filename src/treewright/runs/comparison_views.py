@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from treewright.kernel.text import numbers
 from treewright.proving.report.charts import Series, line_chart
 from treewright.runs.columns import Columns, Picture, page
-from treewright.runs.comparison import AXES, AtEqual, Axis, ComparedRun, Comparison, Difference
+from treewright.runs.comparison import AXES, Axis, ComparedRun, Comparison, Difference
 
 MAX_LISTED = 10
 _BEST = {"tree": "best score", "proof": "goals proved", "search": "best score"}
@@ -24,51 +24,48 @@ _VERDICTS = {
 def as_text(comparison: Comparison) -> str:
     """Return a comparison as text, with an empty line between sections."""
     sections = [
-        "\n".join(_table(comparison)),
-        "\n".join(_differences(comparison.differences)),
-        "\n".join(_tried(comparison)),
-        "\n".join(f"note: {note}" for note in comparison.notes),
+        _table(comparison),
+        _differences(comparison.differences),
+        _tried(comparison),
+        (f"note: {note}" for note in comparison.notes),
     ]
-    return "\n\n".join(section for section in sections if section)
+    texts = ["\n".join(lines) for lines in sections]
+    return "\n\n".join(text for text in texts if text)
 
 
 def _table(comparison: Comparison) -> Iterator[str]:
     kind = comparison.kind
     spent = _SPENT[kind]
+
+    def cost(dollars: float | None) -> str:
+        return "–" if dollars is None else f"${dollars:.4g}"
+
+    def best(run: ComparedRun, value: float | None) -> str:
+        """Return a result with its node, if it is the best of the run."""
+        shown = numbers.percent(value) if kind == "tree" else numbers.value(value)
+        return f"{shown} {run.best_id}" if value == run.best and run.best_id else shown
+
+    amounts = {
+        "evaluations": lambda amount: f"{amount:,.0f} {spent}",
+        "seconds": numbers.seconds,
+        "cost_usd": cost,
+    }
     titles = ["run", _BEST[kind], spent, "time", "cost"]
-    titles += [f"after {_amount(one, spent)}" for one in comparison.at_equal]
+    titles += [f"after {amounts[one.axis](one.amount)}" for one in comparison.at_equal]
     rows = [titles]
     for run in comparison.runs:
         row = [
             run.name + ("" if run.is_finished else " (not finished)"),
-            _best(kind, run, run.best),
+            best(run, run.best),
             f"{run.evaluations:,}",
             numbers.seconds(run.seconds),
-            _cost(run.cost_usd),
+            cost(run.cost_usd),
         ]
-        row += [_best(kind, run, one.best[run.name]) for one in comparison.at_equal]
-        rows.append(row)
+        rows.append(row + [best(run, one.best[run.name]) for one in comparison.at_equal])
     widths = [max(len(row[column]) for row in rows) for column in range(len(titles))]
     for row in rows:
         first = f"{row[0]:<{widths[0]}}"
         yield "  ".join([first, *(f"{c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True))])
-
-
-def _best(kind: str, run: ComparedRun, best: float | None) -> str:
-    """Return a result with its node, if it is the best of the run."""
-    shown = numbers.percent(best) if kind == "tree" else numbers.value(best)
-    of = f" {run.best_id}" if best == run.best and run.best_id is not None else ""
-    return f"{shown}{of}"
-
-
-def _amount(one: AtEqual, spent: str) -> str:
-    if one.axis == "evaluations":
-        return f"{one.amount:,.0f} {spent}"
-    return numbers.seconds(one.amount) if one.axis == "seconds" else _cost(one.amount)
-
-
-def _cost(dollars: float | None) -> str:
-    return "–" if dollars is None else f"${dollars:.4g}"
 
 
 def _differences(differences: Sequence[Difference]) -> Iterator[str]:
@@ -106,10 +103,11 @@ def charts(comparison: Comparison) -> dict[Axis, Picture]:
     best = "goals proved" if comparison.kind == "proof" else "best found"
     drawn: dict[Axis, Picture] = {}
     for axis in AXES:
-        series = [
-            Series(run.name, list(_points(comparison, index, axis)), index % _STYLES, steps=True)
-            for index, run in enumerate(comparison.runs)
-        ]
+        series: list[Series] = []
+        for index, run in enumerate(comparison.runs):
+            spent = [(point.spent(axis), point.best) for point in run.points]
+            points = [(float(x), best_so_far) for x, best_so_far in spent if x is not None]
+            series.append(Series(run.name, points, index % _STYLES, steps=True))
         if all(any(x > 0 for x, _ in one.points) for one in series):
             label = "simulations" if (comparison.kind, axis) == ("proof", AXES[0]) else _AXES[axis]
             names = " and ".join(run.name for run in comparison.runs)
@@ -129,10 +127,3 @@ def as_html(comparison: Comparison) -> str:
     rows = [[getattr(one, name) for name in names] for one in comparison.differences]
     table = Columns.of(names, rows)._repr_html_() if rows else ""
     return page("comparison", shown, *charts(comparison).values()) + table
-
-
-def _points(comparison: Comparison, index: int, axis: Axis) -> Iterator[tuple[float, float]]:
-    for point in comparison.runs[index].points:
-        spent = point.spent(axis)
-        if spent is not None:
-            yield float(spent), point.best

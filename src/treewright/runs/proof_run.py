@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from treewright.kernel.errors import UsageError
 from treewright.proving import run
-from treewright.proving.records import Attempt, GoalView, NodeRecord
+from treewright.proving.records import GoalView
 from treewright.proving.report import pictures
 from treewright.proving.report.facts import GoalFacts, RunFacts
 from treewright.proving.run import RunResult
@@ -32,6 +32,7 @@ class TacticTried:
 
     @property
     def worked(self) -> bool:
+        """Return whether Lean accepted the tactic and the search took its result."""
         return self.outcome in ("goals", "closed")
 
 
@@ -63,50 +64,6 @@ class Simulation:
         return "\n".join(lines)
 
 
-def simulations(goal: GoalFacts) -> Iterator[Simulation]:
-    """Yield the simulations of one goal in order."""
-    shown: dict[int, str] = {}
-    if goal.opened is not None:
-        _add_nodes(shown, [goal.opened.root])
-    is_solved = False
-    for turn in goal.iterations:
-        _add_nodes(shown, turn.new)
-        is_solved = is_solved or 0 in turn.solved
-        yield Simulation(
-            turn.iteration,
-            goal.name,
-            turn.node,
-            shown.get(turn.node, "") if turn.node is not None else "",
-            turn.reason,
-            tuple(_tried(attempt, shown) for attempt in turn.attempts),
-            turn.root_value,
-            turn.counters.nodes,
-            is_solved,
-            turn.elapsed,
-            turn.agent,
-        )
-
-
-def _add_nodes(shown: dict[int, str], nodes: Iterable[NodeRecord]) -> None:
-    shown.update({node.id: "\n\n".join(map(_as_lean_shows, node.goals)) for node in nodes})
-
-
-def _tried(attempt: Attempt, shown: dict[int, str]) -> TacticTried:
-    leaves = tuple(shown.get(child, "") for child in attempt.children)
-    return TacticTried(
-        attempt.script or attempt.tactic, attempt.outcome, leaves, attempt.detail,
-        attempt.ms / 1000,
-    )  # fmt: skip
-
-
-def _as_lean_shows(goal: GoalView) -> str:
-    lines = [f"case {goal.case}"] if goal.case else []
-    for one in goal.hypotheses:
-        value = f" := {one.value}" if one.value is not None else ""
-        lines.append(f"{one.name} : {one.type}{value}")
-    return "\n".join([*lines, f"⊢ {goal.target}"])
-
-
 _GOAL = (
     "goal", "name", "statement", "status", "stop", "detail", "proof", "axioms", "simulations",
     "nodes", "attempts", "seconds", "lean_seconds",
@@ -131,10 +88,12 @@ class ProofRun:
 
     @classmethod
     def read(cls, path: Path) -> Self:
+        """Read the proof run in a directory."""
         return cls(path, RunFacts.read(path), run.read_result(path))
 
     @property
     def run_id(self) -> str:
+        """Return the id of the run."""
         return self.facts.record.run_id
 
     @property
@@ -150,7 +109,20 @@ class ProofRun:
     @cached_property
     def goals(self) -> Columns:
         """One row for each goal that was opened."""
-        return Columns.of(_GOAL, [_goal(goal) for goal in self.facts.goals])
+        rows: list[tuple[Any, ...]] = []
+        for goal in self.facts.goals:
+            verdict, opened = goal.verdict, goal.opened
+            counters = goal.iterations[-1].counters if goal.iterations else None
+            rows.append(
+                (
+                    goal.number, goal.name, opened.statement if opened else "", goal.status,
+                    verdict.stop if verdict else None, verdict.detail if verdict else "",
+                    verdict.proof if verdict else "", list(verdict.axioms) if verdict else [],
+                    len(goal.iterations), counters.nodes if counters else 0,
+                    counters.attempts if counters else 0, goal.seconds, goal.lean_seconds,
+                )
+            )  # fmt: skip
+        return Columns.of(_GOAL, rows)
 
     @cached_property
     def simulations(self) -> Columns:
@@ -184,7 +156,37 @@ class ProofRun:
     def steps(self, goal: int | str | None = None) -> Iterator[Simulation]:
         """Yield the simulations of one goal (by number or name), or of all goals."""
         for one in self.facts.goals if goal is None else [self._find(goal)]:
-            yield from simulations(one)
+            shown: dict[int, str] = {}
+            is_solved = False
+            new = [one.opened.root] if one.opened is not None else []
+            for turn in one.iterations:
+                for node in (*new, *turn.new):
+                    shown[node.id] = "\n\n".join(map(_show_goal, node.goals))
+                new = []
+                is_solved = is_solved or 0 in turn.solved
+                tried = [
+                    TacticTried(
+                        attempt.script or attempt.tactic,
+                        attempt.outcome,
+                        tuple(shown.get(child, "") for child in attempt.children),
+                        attempt.detail,
+                        attempt.ms / 1000,
+                    )
+                    for attempt in turn.attempts
+                ]
+                yield Simulation(
+                    turn.iteration,
+                    one.name,
+                    turn.node,
+                    shown.get(turn.node, "") if turn.node is not None else "",
+                    turn.reason,
+                    tuple(tried),
+                    turn.root_value,
+                    turn.counters.nodes,
+                    is_solved,
+                    turn.elapsed,
+                    turn.agent,
+                )
 
     def growth(self, goal: int | str = 0) -> Picture:
         """Return a chart of the growth of a goal's graph."""
@@ -222,13 +224,10 @@ class ProofRun:
         raise UsageError(f"run {self.run_id} has no goal {wanted!r}; there are: {names}")
 
 
-def _goal(goal: GoalFacts) -> tuple[Any, ...]:
-    verdict, opened = goal.verdict, goal.opened
-    counters = goal.iterations[-1].counters if goal.iterations else None
-    return (
-        goal.number, goal.name, opened.statement if opened else "", goal.status,
-        verdict.stop if verdict else None, verdict.detail if verdict else "",
-        verdict.proof if verdict else "", list(verdict.axioms) if verdict else [],
-        len(goal.iterations), counters.nodes if counters else 0,
-        counters.attempts if counters else 0, goal.seconds, goal.lean_seconds,
-    )  # fmt: skip
+def _show_goal(goal: GoalView) -> str:
+    """Return a goal as Lean displays it."""
+    lines = [f"case {goal.case}"] if goal.case else []
+    for one in goal.hypotheses:
+        value = f" := {one.value}" if one.value is not None else ""
+        lines.append(f"{one.name} : {one.type}{value}")
+    return "\n".join([*lines, f"⊢ {goal.target}"])

@@ -11,7 +11,7 @@ from treewright.proving import layout as proof_layout
 from treewright.runs.proof_run import ProofRun
 from treewright.runs.search_run import SearchRun
 from treewright.runs.tree_run import TreeRun
-from treewright.search import storage
+from treewright.search import search_journal
 from treewright.tree.records import layout as tree_layout
 from treewright.tree.records import store
 
@@ -45,7 +45,7 @@ def load_run(path: str | os.PathLike[str]) -> Run:
     directory = find(Path(path), Path.cwd())
     if _is_proof(directory):
         return ProofRun.read(directory)
-    if (directory / storage.EVENTS).is_file():
+    if (directory / search_journal.EVENTS).is_file():
         return SearchRun.read(directory)
     return TreeRun.read(directory)
 
@@ -59,7 +59,7 @@ def find(path: Path, base: Path) -> Path:
     runs = (tree_layout.RUNS_DIR, proof_layout.RUNS_DIR)
     ids = [base / STATE_DIR / name / path for name in runs] if path.name == str(path) else []
     for directory in (base / path, *ids):
-        is_search = (directory / storage.EVENTS).is_file()
+        is_search = (directory / search_journal.EVENTS).is_file()
         if is_search or _is_proof(directory) or store.exists(directory):
             return directory
     raise UsageError(

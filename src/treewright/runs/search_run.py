@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from treewright.kernel.clock import seconds_between
 from treewright.proving.report.charts import Series, line_chart
 from treewright.runs.columns import Columns, Picture, page
-from treewright.search import records, storage
+from treewright.search import search_journal
 from treewright.search.history import History
 
 _NODE = ("number", "parent", "depth", "action", "score", "status", "reason", "data", "at")
@@ -22,20 +22,23 @@ class SearchRun:
 
     path: Path
     history: History
-    lines: tuple[records.Line, ...]
+    lines: tuple[search_journal.Line, ...]
     kind: Literal["search"] = "search"
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        lines = storage.read(path)
+        """Read the search in a directory."""
+        lines = search_journal.read(path)
         return cls(path, History.of(lines), tuple(lines))
 
     @property
     def run_id(self) -> str:
+        """Return the name of the search's directory."""
         return self.path.name
 
     @property
     def is_finished(self) -> bool:
+        """Return whether the budget is used up or the search was ended."""
         return self.history.is_over
 
     @property
@@ -70,12 +73,13 @@ class SearchRun:
 
     def outcomes(self) -> list[tuple[int, str]]:
         """Return the tasks with the times of their outcomes, in the order of the outcomes."""
-        ended = (records.Told, records.Failed)
+        ended = (search_journal.Told, search_journal.Failed)
         return [(line.number, line.at) for line in self.lines if isinstance(line, ended)]
 
     @property
     def began(self) -> str:
-        return next(line.at for line in self.lines if isinstance(line, records.Created))
+        """Return the time at which the search was created."""
+        return next(line.at for line in self.lines if isinstance(line, search_journal.Created))
 
     def seconds(self, at: str) -> float:
         """Return the seconds from the start of the search to a time."""

@@ -11,7 +11,7 @@ from treewright.kernel.clock import seconds_between
 from treewright.runs.columns import Columns, Picture, page
 from treewright.tree.records import store
 from treewright.tree.records.description import best_node, describe
-from treewright.tree.records.model import Evaluation, Manifest, Node, Recommendation, Unset
+from treewright.tree.records.model import Manifest, Recommendation, Unset
 from treewright.tree.report.run_facts import Facts
 from treewright.tree.report.score_chart import draw_score_chart
 from treewright.tree.report.tree_picture import draw_tree
@@ -38,10 +38,12 @@ class TreeRun:
 
     @classmethod
     def read(cls, path: Path) -> Self:
+        """Read the tree run in a directory."""
         return cls(path, store.load(path))
 
     @property
     def run_id(self) -> str:
+        """Return the id of the run."""
         return self.manifest.tree_run_id
 
     @property
@@ -51,6 +53,7 @@ class TreeRun:
 
     @property
     def is_finished(self) -> bool:
+        """Return whether there is a stop reason."""
         return self.stop_reason is not None
 
     @cached_property
@@ -61,14 +64,36 @@ class TreeRun:
     @cached_property
     def evaluations(self) -> Columns:
         """Return a row for each evaluation, in the order of queueing."""
-        rows = [self._evaluation(one) for one in self.manifest.evaluations.values()]
+        rows: list[tuple[Any, ...]] = []
+        for one in self.manifest.evaluations.values():
+            decision, above, error = one.decision, one.parent_relative, one.error
+            found = one.root_relative
+            took = seconds_between(one.started_at, one.finished_at)
+            rows.append(
+                (
+                    one.eval_id, one.parent_node_id, one.depth, one.idea_id, self.facts.title(one),
+                    one.status, decision.fate if decision else None,
+                    decision.promoted_to_node_id if decision else None, *_gains(found),
+                    above.score if above else None, found.grade if found else None,
+                    list(decision.gate.reasons) if decision else [], error.code if error else None,
+                    one.candidate_commit, one.attempt, one.worker, one.queued_at, one.started_at,
+                    one.finished_at, took, one.usage.cost_usd, one.usage.tokens,
+                )
+            )  # fmt: skip
         return Columns.of(_EVALUATION, rows)
 
     @cached_property
     def nodes(self) -> Columns:
         """Return a row for each commit of the tree, the root first."""
         best = best_node(self.manifest).node_id
-        rows = [self._node(node, best) for node in self.manifest.nodes.values()]
+        rows = [
+            (
+                node.node_id, node.parent_node_id, node.depth, self.facts.node_title(node),
+                node.commit, node.ref, node.status, node.score, *_gains(node.root_relative)[1:],
+                node.artifacts.promoted_from_eval_id, node.created_at, node.node_id == best,
+            )
+            for node in self.manifest.nodes.values()
+        ]  # fmt: skip
         return Columns.of(_NODE, rows)
 
     @property
@@ -86,6 +111,7 @@ class TreeRun:
 
     @cached_property
     def facts(self) -> Facts:
+        """Return the facts of the run's report."""
         return Facts.of(self.path, self.manifest)
 
     def _repr_html_(self) -> str:
@@ -101,27 +127,6 @@ class TreeRun:
             "best": f"{self.best['node_id']}, score {self.best['score']:.4g}",
             "stop reason": self.stop_reason or "none yet",
         }
-
-    def _evaluation(self, one: Evaluation) -> tuple[Any, ...]:
-        decision, above, error = one.decision, one.parent_relative, one.error
-        found = one.root_relative
-        took = seconds_between(one.started_at, one.finished_at)
-        return (
-            one.eval_id, one.parent_node_id, one.depth, one.idea_id, self.facts.title(one),
-            one.status, decision.fate if decision else None,
-            decision.promoted_to_node_id if decision else None, *_gains(found),
-            above.score if above else None, found.grade if found else None,
-            list(decision.gate.reasons) if decision else [], error.code if error else None,
-            one.candidate_commit, one.attempt, one.worker, one.queued_at, one.started_at,
-            one.finished_at, took, one.usage.cost_usd, one.usage.tokens,
-        )  # fmt: skip
-
-    def _node(self, node: Node, best: str) -> tuple[Any, ...]:
-        return (
-            node.node_id, node.parent_node_id, node.depth, self.facts.node_title(node),
-            node.commit, node.ref, node.status, node.score, *_gains(node.root_relative)[1:],
-            node.artifacts.promoted_from_eval_id, node.created_at, node.node_id == best,
-        )  # fmt: skip
 
 
 def _gains(found: Recommendation | None) -> tuple[float | None, ...]:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.executors import backends
-from treewright.kernel.executors.base import Done, WorkerLost
-from treewright.kernel.procs import interrupts
+from treewright.kernel.executors.protocol import Done, WorkerLost
+from treewright.kernel.procs.console import deferred_interrupts
 from treewright.search.scores import Score
 from treewright.search.tasks import EvaluationFailed, Finished, Result, Task
 
 if TYPE_CHECKING:
-    from treewright.search.study import Search
+    from treewright.search.durable_search import Search
 
 Evaluate = Callable[[Task], "Score | Result"]
 Callback = Callable[["Search", Finished], object]
@@ -35,23 +35,33 @@ class EvaluationLoop:
     Args:
         search: The search.
         ask_within: Waits for a task. Its argument returns the seconds that are left to wait.
-        failures: The exceptions of an evaluation that are failures of its task.
+        catch: The exceptions of an evaluation that are failures of its task, besides
+            `EvaluationFailed`.
         callbacks: Functions that are called after every outcome.
         timeout: Seconds after which no task is begun; None for no limit.
+
+    Raises:
+        UsageError: An argument has a wrong value.
     """
 
     def __init__(
         self,
         search: Search,
         ask_within: Callable[[Callable[[], float]], Task | None],
-        failures: tuple[type[Exception], ...],
-        callbacks: tuple[Callback, ...],
+        catch: type[Exception] | tuple[type[Exception], ...],
+        callbacks: Iterable[Callback],
         timeout: float | None,
     ) -> None:
+        if callable(callbacks) or not isinstance(callbacks, Iterable):
+            raise UsageError("callbacks are several functions: write [...] around it")
+        if timeout is not None and (
+            isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0
+        ):
+            raise UsageError(f"timeout is a number of seconds, not negative: not {timeout!r}")
         self._search = search
         self._ask_within = ask_within
-        self._failures = (EvaluationFailed, *failures)
-        self._callbacks = callbacks
+        self._failures = (EvaluationFailed, *(catch if isinstance(catch, tuple) else (catch,)))
+        self._callbacks = tuple(callbacks)
         self._until = math.inf if timeout is None else time.monotonic() + timeout
         self._losses: dict[int, int] = {}
         self._error: BaseException | None = None
@@ -75,7 +85,7 @@ class EvaluationLoop:
             try:
                 while True:
                     while len(under_way) < executor.capacity and self._seconds_left() > 0:
-                        with interrupts.deferred():
+                        with deferred_interrupts():
                             task = search.ask(wait=False)
                             if task is None:
                                 break
@@ -91,7 +101,7 @@ class EvaluationLoop:
                         continue
                     done = executor.next_done()
                     if done is not None:
-                        with interrupts.deferred():
+                        with deferred_interrupts():
                             del under_way[done.request.number]
                             finished = self._tell_outcome(done)
                         if finished is not None:
@@ -158,6 +168,8 @@ def choose_backend(workers: int, name: str | None, cluster: str | None) -> backe
     Raises:
         UsageError: There is no such backend, or it cannot have as many workers.
     """
+    if type(workers) is not int or workers < 1:
+        raise UsageError(f"workers is a whole number, at least 1: not {workers!r}")
     chosen = backends.choose(name, cluster, "inline" if workers == 1 else "threads")
     if chosen.is_sequential and workers != 1:
         raise UsageError(f"backend={name!r} has one worker")

@@ -10,12 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from treewright.kernel.errors import StorageError, UsageError
-from treewright.search import policies, records, scores
-from treewright.search.branch import Branch
+from treewright.search import policies, scores
 from treewright.search.node import Node
 from treewright.search.policies import Choice
+from treewright.search.search_journal import (
+    BudgetSet,
+    Chosen,
+    Created,
+    Failed,
+    Line,
+    Retried,
+    Settings,
+    Told,
+    name_of,
+)
 from treewright.search.sequencer import Outcome, Sequencer
-from treewright.search.tree import Tree
+from treewright.search.tree import Branch, Tree
 
 _COLUMNS = (
     "number", "parent", "depth", "action", "state", "score", "attempts", "reason", "data",
@@ -31,7 +41,7 @@ class History:
         attempts: How often a task was handed out, for tasks handed out more than once.
     """
 
-    def __init__(self, settings: records.Settings, budget: int | None = None) -> None:
+    def __init__(self, settings: Settings, budget: int | None = None) -> None:
         self.settings = settings
         self.budget = budget
         self.policy = policies.make(settings.policy, settings.options)
@@ -52,13 +62,13 @@ class History:
         )
 
     @classmethod
-    def of(cls, lines: Sequence[records.Line]) -> Self:
+    def of(cls, lines: Sequence[Line]) -> Self:
         """Return the state of a search that was begun.
 
         Raises:
             StorageError: The lines contradict each other.
         """
-        created = next(line for line in lines if isinstance(line, records.Created))
+        created = next(line for line in lines if isinstance(line, Created))
         history = cls(created.settings)
         history.apply_all(lines)
         return history
@@ -134,7 +144,7 @@ class History:
 
     # -- lines ----------------------------------------------------------------------------
 
-    def apply_all(self, lines: Iterable[records.Line]) -> None:
+    def apply_all(self, lines: Iterable[Line]) -> None:
         """Apply the lines of a journal.
 
         Raises:
@@ -145,33 +155,33 @@ class History:
                 self.apply(line)
             except (UsageError, ValueError) as error:
                 raise StorageError(
-                    f"the search's journal does not fit together at {records.name_of(line)}: "
+                    f"the search's journal does not fit together at {name_of(line)}: "
                     f"{error}; it was edited: restore it from a backup"
                 ) from None
 
-    def apply(self, line: records.Line) -> None:
+    def apply(self, line: Line) -> None:
         """Apply a line. A recorded choice is applied as it is; the policy is not asked."""
         match line:
-            case records.Chosen():
+            case Chosen():
                 branch = self.sequencer.take(Choice(line.parent, line.action), line.seen)
                 if branch.number != line.number:
                     raise ValueError(f"it is choice {branch.number}, not {line.number}")
-            case records.Told():
+            case Told():
                 self.check_pending(line.number)
                 self._apply_score(line)
-            case records.Failed():
+            case Failed():
                 self.check_pending(line.number)
                 self.failures[line.number] = line.reason
                 outcome = Outcome(None, exhausts_parent=line.exhausts_parent)
                 self.sequencer.tell(line.number, outcome)
-            case records.Retried():
+            case Retried():
                 self.attempts[line.number] = line.attempt
-            case records.BudgetSet():
+            case BudgetSet():
                 self.budget = line.evaluations
             case _:  # a returned task is handed out again; settings and owners change no state
                 pass
 
-    def _apply_score(self, line: records.Told) -> None:
+    def _apply_score(self, line: Told) -> None:
         branch = self.sequencer.tree.branches[line.number]
         assert branch.parent is not None
         score, by_config = scores.check(line.score)
@@ -199,7 +209,7 @@ class History:
         return scores.compare(node, parent, self.settings.direction).is_better
 
 
-def _root_node(settings: records.Settings) -> Node:
+def _root_node(settings: Settings) -> Node:
     if settings.root_score is None:
         return Node(0, None, data=settings.root_data)
     score, by_config = scores.check(settings.root_score)

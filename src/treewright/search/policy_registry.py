@@ -57,6 +57,16 @@ class PolicyRegistry(Plugins[type[P]], Generic[P]):
         options.pop("type", None)
         return options
 
+    def listing(self) -> list[str]:
+        """Return every policy with its settings and their defaults, as lines of text."""
+        lines: list[str] = []
+        kinds: dict[str, Any] = {**self.usable()}
+        for name, kind in kinds.items():
+            lines.append(f"{name:<12} {kind.summary}")
+            lines += [f"{'':<12}   {key} = {value!r}" for key, value in settings_of(kind).items()]
+        unusable = self.unusable().items()
+        return lines + [f"{name:<12} cannot be used: {why}" for name, why in unusable]
+
 
 def parse_options(texts: Iterable[str]) -> dict[str, Any]:
     """Return settings that are written as `KEY=VALUE`; a value that is not JSON is a text."""

@@ -10,8 +10,12 @@ from numbers import Real
 from typing import Literal
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.stats.rounding import beyond_resolution, beyond_rounding, sizes_of_changes
-from treewright.kernel.stats.student import student_quantile
+from treewright.kernel.stats import (
+    beyond_resolution,
+    beyond_rounding,
+    sizes_of_changes,
+    student_quantile,
+)
 from treewright.search.node import Node
 from treewright.search.tree import LARGEST_VALUE
 

@@ -16,10 +16,9 @@ from __future__ import annotations
 from random import Random
 from typing import Literal, NamedTuple
 
-from treewright.search.branch import Branch
 from treewright.search.node import Node
-from treewright.search.policies.base import Choice, Policy
-from treewright.search.tree import Tree
+from treewright.search.policies.policy import Choice, Policy
+from treewright.search.tree import Branch, Tree
 
 Order = Literal["fixed", "live"]
 _MASK = (1 << 64) - 1

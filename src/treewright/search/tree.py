@@ -5,7 +5,7 @@ which they were made, and the node of a scored choice has the same number. The r
 The outcome of a choice is a node with a score, or a failure.
 
 Each event updates the statistics along one path to the root. Larger values are better, whatever
-the direction of the score. `invariants.check` recomputes every statistic for the tests.
+the direction of the score.
 """
 
 from __future__ import annotations
@@ -14,12 +14,88 @@ import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
 
-from treewright.search.branch import Branch, Status
 from treewright.search.node import Node
 
 LARGEST_VALUE = 1e140
 """Larger values count as this value, so that no sum of squares overflows."""
+
+
+class Status(IntEnum):
+    """The state of a choice."""
+
+    PENDING = 0
+    """Chosen, without an outcome yet. Counts as a reservation along its path to the root."""
+    OPEN = 1
+    """Scored, and may take children."""
+    CLOSED = 2
+    """Scored, and takes no children: the domain's gate rejected it."""
+    FAILED = 3
+    """The evaluation failed: there is no score and no node."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Branch:
+    """A choice with the statistics of its subtree.
+
+    Statistics of the subtree, the branch itself included:
+
+    - `visits`: outcomes; `failures`: outcomes without a score; `reserved`: pending choices.
+    - `total`, `squares`: sums over the scored values, each reduced by the tree's `origin`, so that
+      small differences between large values are not lost.
+    - `peak`: the highest value.
+    - `growing`: how many nodes can take another child.
+
+    The `child_*` fields count the direct children only. `tries` counts every child that was ever
+    chosen, failed ones included; `children` lists the scored ones. An `exhausted` branch takes no
+    further child.
+    """
+
+    number: int
+    parent: Branch | None
+    action: str | None
+    depth: int = field(init=False)
+    status: Status = Status.PENDING
+    node: Node | None = None
+    value: float = 0.0
+    prior: float = 1.0
+    exhausted: bool = False
+
+    children: list[Branch] = field(default_factory=list)
+    tries: int = 0
+    prior_sum: float = 0.0
+    child_total: float = 0.0
+    child_squares: float = 0.0
+    child_failures: int = 0
+    child_reserved: int = 0
+
+    visits: int = 0
+    failures: int = 0
+    reserved: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+    peak: float = -math.inf
+    growing: int = 0
+
+    def __post_init__(self) -> None:
+        self.depth = 0 if self.parent is None else self.parent.depth + 1
+
+    @property
+    def scored(self) -> int:
+        """Scored outcomes of the subtree."""
+        return self.visits - self.failures
+
+    def path(self) -> Iterator[Branch]:
+        """Yield this branch and its ancestors up to the root."""
+        each: Branch | None = self
+        while each is not None:
+            yield each
+            each = each.parent
+
+    def __repr__(self) -> str:
+        return f"Branch({self.number}, {self.status.name}, visits={self.visits})"
 
 
 class Tree:
@@ -209,18 +285,6 @@ class Tree:
             if branch.number in self.suspended:
                 self._suspended_entries.append(entry)
         return None
-
-    def scored(self) -> Iterator[Node]:
-        """Yield every node with a score, in the order of choosing."""
-        for branch in self.branches:
-            if branch.node is not None and branch.node.score is not None:
-                yield branch.node
-
-    def check(self) -> None:
-        """Raise AssertionError if a statistic differs from its recomputation."""
-        from treewright.search.invariants import check
-
-        check(self)
 
     # -- bookkeeping ----------------------------------------------------------------------
 

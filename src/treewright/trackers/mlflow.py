@@ -11,7 +11,6 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -63,8 +62,17 @@ def write(run: TrackedRun, *, tracking_uri: str | None = None, experiment: str) 
     from mlflow.exceptions import MlflowException
 
     try:
-        with _lock_run(run.key):
-            return _Writer(client, _experiment(client, experiment)).write(run)
+        # Two writers on this machine do not both create the run.
+        directory = state_directory() / "trackers"
+        atomic.make_directory(directory)
+        with file_lock.holding(directory / f"{run.key}.lock"):
+            found = client.get_experiment_by_name(experiment)
+            if found is not None and found.lifecycle_stage != "active":
+                raise UsageError(
+                    f"the MLflow experiment {experiment!r} was deleted; give another --experiment"
+                )
+            found_id = found.experiment_id if found else client.create_experiment(experiment)
+            return _Writer(client, found_id).write(run)
     except MlflowException as error:
         raise TreewrightError(f"MLflow refused: {_one_line(error)}") from None
 
@@ -77,9 +85,10 @@ class _Writer:
         self._experiment = experiment_id
 
     def write(self, run: TrackedRun) -> Written:
-        parent = self._find(run.key) or self._create(
-            run.name, {KEY: run.key, "treewright.kind": run.kind}, run.began
-        )
+        """Write the run, its missing points, and its new or incomplete children."""
+        there = self._client.search_runs([self._experiment], f"tags.`{KEY}` = '{run.key}'")
+        tags = {KEY: run.key, "treewright.kind": run.kind}
+        parent = there[0] if there else self._create(run.name, tags, run.began)
         run_id = parent.info.run_id
         self._log(parent, run.params, {}, run.tags)
         points = self._series(run_id, run.series)
@@ -100,9 +109,7 @@ class _Writer:
         is_new = WRITTEN not in found.data.tags
         self._log(found, child.params, child.numbers if is_new else {}, child.tags)
         self._settle(found, _STATES[child.state], child.ended)
-        self._client.set_tag(
-            found.info.run_id, WRITTEN, "yes"
-        )  # written last: the child is complete
+        self._client.set_tag(found.info.run_id, WRITTEN, "yes")  # last: the child is complete
         return True
 
     def _series(self, run_id: str, series: Mapping[int, Mapping[str, float]]) -> int:
@@ -162,10 +169,6 @@ class _Writer:
         named = {_NAME: name[:_MAX_PARAM], **tags}
         return self._client.create_run(self._experiment, _milliseconds(began), named)
 
-    def _find(self, key: str) -> Run | None:
-        found = self._client.search_runs([self._experiment], f"tags.`{KEY}` = '{key}'")
-        return found[0] if found else None
-
     def _children(self, parent: str) -> Iterator[Run]:
         token: str | None = None
         while True:
@@ -196,24 +199,6 @@ def _client(tracking_uri: str | None) -> MlflowClient:
             f"this tracking URI needs the whole of MLflow ({error}): pip install mlflow, or give "
             "the address of a tracking server"
         ) from None
-
-
-def _experiment(client: MlflowClient, name: str) -> str:
-    found = client.get_experiment_by_name(name)
-    if found is None:
-        return client.create_experiment(name)
-    if found.lifecycle_stage != "active":
-        raise UsageError(f"the MLflow experiment {name!r} was deleted; give another --experiment")
-    return found.experiment_id
-
-
-@contextmanager
-def _lock_run(key: str) -> Iterator[None]:
-    """Hold the lock of a run, so that two writers on this machine do not both create it."""
-    directory = state_directory() / "trackers"
-    atomic.make_directory(directory)
-    with file_lock.holding(directory / f"{key}.lock"):
-        yield
 
 
 def _tag(name: str) -> str:

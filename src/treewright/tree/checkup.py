@@ -14,7 +14,7 @@ from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.health_checks import Check
 from treewright.kernel.operating_system import IS_POSIX
 from treewright.kernel.procs import sandbox
-from treewright.kernel.text.path_list import format_paths
+from treewright.kernel.text.printable import format_paths
 from treewright.tree import config as configuration
 from treewright.tree.agents import prompt_templates, source_view
 from treewright.tree.agents.backend import Role

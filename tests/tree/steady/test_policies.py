@@ -14,7 +14,7 @@ import pytest
 from tests.parallel.harness import Shuffled
 from tests.toy import ToyRepository
 from tests.tree.steady.running import DRY, POLICIES, REAL, as_bytes, steady
-from treewright.kernel.executors.base import Done, Worker
+from treewright.kernel.executors.protocol import Done, Worker
 from treewright.tree.evaluating.heldout import HeldoutRequest
 from treewright.tree.ideas.idea_directory import DirectorySource
 from treewright.tree.ideas.idea_source import IdeaSourceError

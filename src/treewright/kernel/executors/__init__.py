@@ -15,11 +15,12 @@ is registered as a `Backend` under the entry-point group `treewright.executors`:
 
     backend = Backend(open_threads)
 
-Imports the rest of the kernel only. Read first: `base.py`, `backends.py`, `threads.py`.
+Imports the rest of the kernel only. Read first: `protocol.py`, `backends.py`, `threads.py`.
 """
 
 from treewright.kernel.executors.backends import Backend, ExecutorOptions
-from treewright.kernel.executors.base import (
+from treewright.kernel.executors.inline import InlineExecutor
+from treewright.kernel.executors.protocol import (
     Done,
     Executor,
     NotBegun,
@@ -30,7 +31,6 @@ from treewright.kernel.executors.base import (
     current_stop,
     stoppable_by,
 )
-from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.executors.threads import ThreadExecutor
 
 __all__ = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.executors.base import Executor, Outcome, Request
+from treewright.kernel.executors.protocol import Executor, Outcome, Request
 from treewright.kernel.plugins import Plugins
 
 _HERE = "treewright.kernel.executors"

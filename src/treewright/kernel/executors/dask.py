@@ -21,7 +21,14 @@ import treewright
 from treewright.kernel.errors import MissingExtra, TreewrightError
 from treewright.kernel.executors import dask_worker
 from treewright.kernel.executors.backends import Backend, ExecutorFactory, ExecutorOptions
-from treewright.kernel.executors.base import Done, Outcome, Request, Worker, WorkerLost, WorkerUnfit
+from treewright.kernel.executors.protocol import (
+    Done,
+    Outcome,
+    Request,
+    Worker,
+    WorkerLost,
+    WorkerUnfit,
+)
 
 _CONNECT_SECONDS = 10
 _TICK_SECONDS = 0.5
@@ -88,7 +95,7 @@ def _local_cluster(workers: int, directory: str) -> Any:
         processes=True,
         dashboard_address="127.0.0.1:0",  # its web server cannot be turned off
         local_directory=directory,
-        preload=["treewright.kernel.executors.local_worker"],
+        preload=["treewright.kernel.executors.dask_worker"],
         silence_logs=logging.CRITICAL + 1,
     )
 

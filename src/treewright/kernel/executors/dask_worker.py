@@ -1,4 +1,7 @@
-"""The functions that run on a dask worker: a request begins once, and stops when cancelled."""
+"""The functions that run on a dask worker: a request begins once, and stops when cancelled.
+
+The workers of a local cluster load this module when they start (`preload`).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import treewright
-from treewright.kernel.executors.base import (
+from treewright.kernel.executors.protocol import (
     NotBegun,
     Outcome,
     Request,
@@ -21,6 +24,15 @@ from treewright.kernel.executors.base import (
 
 _POLL_SECONDS = 2.0
 _EXECUTING = ("executing", "long-running")
+
+
+def dask_setup(worker: object) -> None:
+    """Leave the terminal's foreground process group.
+
+    Ctrl-C then reaches only the coordinator, which ends its workers in order. Workers end by
+    themselves when the coordinator is killed.
+    """
+    os.setpgrp()
 
 
 def local_version() -> str:

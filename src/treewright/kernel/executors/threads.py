@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic
 
 from treewright.kernel.executors.backends import Backend, ExecutorFactory, ExecutorOptions
-from treewright.kernel.executors.base import (
+from treewright.kernel.executors.protocol import (
     Done,
     NotBegun,
     Outcome,

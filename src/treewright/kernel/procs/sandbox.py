@@ -112,15 +112,7 @@ def _try(program: str) -> None:
     done = subprocess.run(
         [
             program,
-            "--unshare-all",
-            "--ro-bind",
-            "/",
-            "/",
-            "--proc",
-            "/proc",
-            "--dev",
-            "/dev",
-            "true",
+            *["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"],
         ],
         stdin=subprocess.DEVNULL,
         capture_output=True,

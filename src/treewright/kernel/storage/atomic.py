@@ -193,11 +193,8 @@ def create_exclusive(path: Path, data: bytes, mode: int = 0o644) -> bool:
         os.close(fd)
         try:
             os.link(temp, path)
-        except (
-            FileExistsError,
-            FileNotFoundError,
-        ):  # the other creator may have swept the temporary file
-            return False
+        except (FileExistsError, FileNotFoundError):
+            return False  # another process created it, and may have swept the temporary file
         finally:
             temp.unlink(missing_ok=True)
         fsync_directory(path.parent)

@@ -111,7 +111,7 @@ def _valid_lines(data: bytes, path: Path, offset: int, epoch: int) -> Iterator[L
 def _parse(raw: bytes) -> _Head | None:
     try:
         return _head(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except msgspec.DecodeError:
         return None
 
 

@@ -14,7 +14,7 @@ import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from treewright.kernel.operating_system import (
     BINARY,
@@ -69,9 +69,7 @@ def _open(path: Path, largest: int, inside: Path | None) -> tuple[int, int]:
         if not NO_FOLLOW and path.is_symlink():
             raise NotPlain(f"{path.name} is a symbolic link, not a file")
         fd = os.open(path, os.O_RDONLY | BINARY | NO_FOLLOW | NON_BLOCK | CLOSE_ON_EXEC)
-    except NotPlain:
-        raise
-    except FileNotFoundError:
+    except (NotPlain, FileNotFoundError):
         raise
     except OSError as error:
         if path.is_symlink():
@@ -147,25 +145,24 @@ def remove_tree(path: Path) -> None:
         _remove_portably(path)
         return
     for attempt in range(2):
-        subprocess.run(
-            ["rm", "-rf", "--", str(path)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-            start_new_session=True,
-        )
+        _run_silently("rm", "-rf", "--", str(path))
         if attempt or not os.path.lexists(path):
             return
         # A directory that its owner made unreadable can be made readable by its owner.
-        subprocess.run(
-            ["chmod", "-R", "u+rwX", "--", str(path)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-            start_new_session=True,
-        )
+        _run_silently("chmod", "-R", "u+rwX", "--", str(path))
+
+
+def _run_silently(*command: str, **options: Any) -> int:
+    """Run a command without input and output; return its exit code."""
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        start_new_session=True,
+        **options,
+    ).returncode
 
 
 def _remove_portably(path: Path) -> None:
@@ -237,17 +234,8 @@ def remove_named(name: str, below: Path) -> bool:
         ("chmod", "-R", "u+rwX", "."),
         (*found, "-prune", "-execdir", "rm", "-rf", "--", "{}", "+"),
     ):
-        done = subprocess.run(
-            command,
-            cwd=below,
-            env={"PATH": os.pathsep.join(search_path)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-            start_new_session=True,
-        )
-        if command[0] == "find" and done.returncode == 0:
+        code = _run_silently(*command, cwd=below, env={"PATH": os.pathsep.join(search_path)})
+        if command[0] == "find" and code == 0:
             return True
     return False
 

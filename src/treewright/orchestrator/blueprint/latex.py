@@ -45,6 +45,8 @@ class Statement(Marked):
 
 @dataclass(slots=True)
 class Proof(Marked):
+    """A proof; `proves` is the label of its statement if the proof names one."""
+
     proves: str = ""
 
 
@@ -67,10 +69,12 @@ def read(root: Path) -> Blueprint:
 
 
 def decode(data: bytes) -> str:
+    """Return the text of a file; bytes that are not UTF-8 survive `encode`."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def encode(text: str) -> bytes:
+    """Return the bytes of a text that `decode` returned."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -24,12 +24,11 @@ from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import FileSorries, from_check, lean_files
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
-from treewright.orchestrator.api import open_for_reading
 from treewright.orchestrator.blueprint import latex
 from treewright.orchestrator.blueprint.latex import Blueprint, Marked, Statement
-from treewright.orchestrator.goals import project as project_module
-from treewright.orchestrator.goals import statements
-from treewright.orchestrator.types import PROJECT_CLASS, Goal, Place
+from treewright.orchestrator.goals import sorry_goals, statements
+from treewright.orchestrator.ledger.schema import open_for_reading
+from treewright.orchestrator.types import PROJECT_CLASS, Goal
 
 State = Literal["verified", "in_ledger", "sorry", "axiom", "absent", "unknown"]
 """The state of a declaration.
@@ -76,6 +75,7 @@ class Assessment(msgspec.Struct, frozen=True):
 
     @property
     def drifted(self) -> tuple[Entry, ...]:
+        """The entries with wrong marks."""
         return tuple(entry for entry in self.entries if entry.drift)
 
 
@@ -206,7 +206,7 @@ def with_ledger_proofs(
     scripts = _recorded_scripts(ledger)
     wanted = {goal_id for goal_id in scripts if goal_id.rpartition(":")[2] in open_names}
     for path in lean_files(project):
-        prefix = f"{project_module.relative_name(path, project)}:"
+        prefix = f"{sorry_goals.relative_name(path, project)}:"
         if not any(goal_id.startswith(prefix) for goal_id in wanted):
             continue
         goals = [
@@ -243,7 +243,7 @@ def _open_goals(session: HostSession, path: Path, project: Path, timeout: float)
     if not isinstance(result, CheckResult):
         return []
     found = FileSorries(path, source, from_check(source, result))
-    return project_module.project_goals(found, project)
+    return sorry_goals.project_goals(found, project)
 
 
 def _accepted(
@@ -260,13 +260,7 @@ def _accepted(
     places = [goal.place for goal in goals if goal.place is not None]
     if not places:
         return set()
-    together = Place(
-        file=places[0].file,
-        source=places[0].source,
-        declaration="",
-        holes=tuple(hole for place in places for hole in place.holes),
-        tactic_holes=frozenset().union(*(place.tactic_holes for place in places)),
-    )
+    together = statements.join_places(places, places[0].source)
     original, candidate = statements.fill_holes(
         together, [script for goal in goals for script in scripts[goal.id]]
     )
@@ -292,10 +286,11 @@ def assess(
         proved_in_ledger: Declarations with a recorded proof or a completed ticket in the ledger.
         base: The directory that paths are shown relative to.
     """
-    recorded = frozenset(proved_in_ledger)
+    recorded, base = frozenset(proved_in_ledger), base.resolve()
     labels = {statement.label for statement in blueprint.statements}
     entries, edits = [], []
     for statement in blueprint.statements:
+        file = statement.file
         known: dict[str, State] = {name: states[name] for name in statement.lean}
         kept = {n for n, state in known.items() if state in _OPEN and n in recorded}
         drift, changes = _compare(statement, known, kept)
@@ -309,7 +304,7 @@ def assess(
         edits += changes
         entries.append(
             Entry(
-                _relative(statement.file, base),
+                file.relative_to(base).as_posix() if file.is_relative_to(base) else str(file),
                 statement.line,
                 statement.environment,
                 statement.label,
@@ -355,11 +350,6 @@ def _compare(
 
 def _removals(part: Marked) -> list[Edit]:
     return [Edit(part.file, start, end) for start, end in part.leanok]
-
-
-def _relative(path: Path, base: Path) -> str:
-    base = base.resolve()
-    return path.relative_to(base).as_posix() if path.is_relative_to(base) else str(path)
 
 
 # -- writing ----------------------------------------------------------------------------------

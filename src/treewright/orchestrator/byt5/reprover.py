@@ -1,14 +1,14 @@
 """ReProver's two models: premises by an encoder, tactics by an encoder and decoder.
 
 A directory with `generator/` and, for retrieval, `retriever/`, each in Hugging Face's layout.
-Candidates come from the premise index; the retriever puts them in order.
+Candidates come from the premise index; the retriever puts them in order. A beam search finds the
+most likely texts of the generator.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,15 @@ import numpy as np
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.verify.restrictions import find_escapes
-from treewright.orchestrator.byt5.beam import generate
-from treewright.orchestrator.byt5.layers import Floats
-from treewright.orchestrator.byt5.model import T5, weight_files
+from treewright.orchestrator.byt5.model import (
+    END,
+    T5,
+    Floats,
+    decode_text,
+    encode_text,
+    never,
+    weight_files,
+)
 from treewright.premises import blas
 from treewright.premises.index import Premise
 
@@ -39,6 +45,7 @@ class Suggestion:
 
 
 def configured_directory() -> Path | None:
+    """Return the directory that `TREEWRIGHT_REPROVER` names."""
     value = os.environ.get(VARIABLE, "").strip()
     return Path(value).expanduser() if value else None
 
@@ -58,10 +65,10 @@ class ReProver:
         retriever = directory / "retriever"
         self._retriever = T5(retriever) if has_model(retriever) else None
         self._known: dict[str, Floats] = {}
-        self._lock = threading.Lock()
 
     @property
     def retrieves(self) -> bool:
+        """Whether there is a retriever."""
         return self._retriever is not None
 
     def rerank(
@@ -70,26 +77,21 @@ class ReProver:
         """Return the candidates nearest to the state, nearest first."""
         if self._retriever is None:
             return []
+        nearness: list[float] = []
         with blas.one_thread():
             wanted = self._retriever.embed(state, INPUT_LIMIT, stop)
-            nearness = [float(self._premise(p, stop) @ wanted) for p in candidates]
+            for text in map(describe_premise, candidates):
+                if text not in self._known:
+                    self._known[text] = self._retriever.embed(text, INPUT_LIMIT, stop)
+                nearness.append(float(self._known[text] @ wanted))
         order = np.argsort(-np.array(nearness), kind="stable")[:PREMISES]
         return [candidates[int(place)] for place in order]
-
-    def _premise(self, premise: Premise, stop: Callable[[], bool]) -> Floats:
-        text = serialised(premise)
-        if text not in self._known:
-            assert self._retriever is not None
-            vector = self._retriever.embed(text, INPUT_LIMIT, stop)
-            with self._lock:
-                self._known[text] = vector
-        return self._known[text]
 
     def tactics(
         self, state: str, premises: Sequence[Premise], width: int, stop: Callable[[], bool]
     ) -> list[Suggestion]:
         """Return complete, distinct and harmless tactics of the generator, likely ones first."""
-        text = augmented(state, premises, INPUT_LIMIT)
+        text = add_premises(state, premises, INPUT_LIMIT)
         with blas.one_thread():
             written = generate(
                 self._generator, text, width=width, input_limit=INPUT_LIMIT, stop=stop
@@ -102,19 +104,79 @@ class ReProver:
         return [Suggestion(tactic, score) for tactic, score in found.items()]
 
 
-def serialised(premise: Premise) -> str:
+def describe_premise(premise: Premise) -> str:
     """Return a premise in the models' form: its name in marks, then its type."""
     return f"<a>{premise.name}</a> : {' '.join(premise.type.split())}"
 
 
-def augmented(state: str, premises: Sequence[Premise], limit: int) -> str:
+def add_premises(state: str, premises: Sequence[Premise], limit: int) -> str:
     """Return the state after as many premises as fit, with the nearest one right before it."""
     room = limit - 1 - len(state.encode())
     text = state
     for premise in premises:
-        block = f"{serialised(premise)}\n\n"
+        block = f"{describe_premise(premise)}\n\n"
         size = len(block.encode())
         if size <= room:
             room -= size
             text = block + text
     return text
+
+
+# -- beam search -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A generated text, its ids without the end mark, and the sum of its log-probabilities.
+
+    A text that reached the length limit before its end is not `finished`.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    score: float
+    finished: bool
+
+
+def generate(
+    model: T5,
+    text: str,
+    *,
+    width: int = 4,
+    max_length: int = 128,
+    input_limit: int = 1024,
+    stop: Callable[[], bool] = never,
+) -> list[Written]:
+    """Return up to `width` texts, the most likely first. A width of one is greedy.
+
+    The sum of log-probabilities decreases as a text grows. The search is therefore over when no
+    open text is better than the worst of `width` finished ones.
+    """
+    encoded = model.encode(encode_text(text, input_limit), stop)
+    cache = model.start(encoded)
+    open_texts: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    finished: list[tuple[float, tuple[int, ...]]] = []
+    for _ in range(max_length):
+        last = [ids[-1] if ids else model.first_token for _, ids in open_texts]
+        chances, cache = model.step(cache, last, stop)
+        scores = np.array([score for score, _ in open_texts])[:, None] + chances
+        vocabulary = scores.shape[1]
+        order = np.argsort(-scores, axis=None, kind="stable")[: 2 * width]
+        continued: list[tuple[int, float, tuple[int, ...]]] = []
+        for rank, place in enumerate(order):
+            row, token = divmod(int(place), vocabulary)
+            score = float(scores[row, token])
+            if token == END:
+                if rank < width:
+                    finished.append((score, open_texts[row][1]))
+            elif len(continued) < width:
+                continued.append((row, score, (*open_texts[row][1], token)))
+        finished = sorted(finished, key=lambda item: -item[0])[:width]
+        open_texts = [(score, ids) for _, score, ids in continued]
+        cache = cache.select([row for row, _, _ in continued])
+        if len(finished) == width and finished[-1][0] >= open_texts[0][0]:
+            open_texts = []
+            break
+    ended = [Written(decode_text(list(ids)), ids, score, True) for score, ids in finished]
+    cut = [Written(decode_text(list(ids)), ids, score, False) for score, ids in open_texts]
+    return sorted([*ended, *cut], key=lambda item: -item.score)[:width]

@@ -9,8 +9,7 @@ that repeats an id, is left out and reported by number.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -18,7 +17,11 @@ import msgspec
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text import jsontext
 from treewright.lean.session.inputs import header_of
-from treewright.orchestrator.goals.project import SorryRecord, estimate_difficulty, goals_of_file
+from treewright.orchestrator.goals.sorry_goals import (
+    SorryRecord,
+    estimate_difficulty,
+    goals_of_file,
+)
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal
 
 _MAX_ID_LENGTH = 500
@@ -70,45 +73,6 @@ def read_bank(path: Path) -> Bank:
     return parse_bank(data, path, path)
 
 
-@dataclass(slots=True)
-class _Reader:
-    goals: dict[str, Goal] = field(default_factory=dict[str, Goal])
-    problems: list[Problem] = field(default_factory=list[Problem])
-    root: Path | None = None
-
-    def read(self, number: int, line: _Line) -> None:
-        if line.sorries is None:
-            self._add(number, _goal(line))
-            return
-        self.root = Path(line.project)
-        for goal in self._goals_of_project(number, self.root, line.sorries):
-            self._add(number, goal)
-
-    def _add(self, number: int, goal: Goal) -> None:
-        if goal.id in self.goals:
-            reason = f"the id {goal.id!r} is taken by an earlier line"
-            self.problems.append(Problem(number, reason))
-        else:
-            self.goals[goal.id] = goal
-
-    def _goals_of_project(
-        self, number: int, root: Path, records: list[SorryRecord]
-    ) -> Iterator[Goal]:
-        by_file: dict[str, list[SorryRecord]] = {}
-        for record in records:
-            by_file.setdefault(record.file, []).append(record)
-            if not record.is_named:
-                reason = f"{record.file}:{record.line}: an `example` has no name to prove it under"
-                self.problems.append(Problem(number, reason))
-        for name, found in by_file.items():
-            try:
-                source = (root / name).read_bytes().decode("utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                self.problems.append(Problem(number, f"{name} cannot be read: {error}"))
-                continue
-            yield from goals_of_file(source, found)
-
-
 def parse_bank(data: bytes, path: Path, root: Path) -> Bank:
     """Return the goals of a bank's text; `path` is its name in messages.
 
@@ -116,20 +80,53 @@ def parse_bank(data: bytes, path: Path, root: Path) -> Bank:
         UsageError: The text has no goal that could be used.
     """
     decode = jsontext.decoder(_Line)
-    reader = _Reader()
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        if not line.strip():
+    goals: dict[str, Goal] = {}
+    problems: list[Problem] = []
+    for number, text in enumerate(data.split(b"\n"), start=1):
+        if not text.strip():
             continue
         try:
-            reader.read(number, decode(line))
+            line = decode(text)
+            if line.sorries is None:
+                found = [_goal(line)]
+            else:
+                root = Path(line.project)
+                found, reasons = _goals_of_project(root, line.sorries)
+                problems += [Problem(number, reason) for reason in reasons]
         except (ValueError, UsageError) as error:
-            reader.problems.append(Problem(number, str(error)))
-    problems = reader.problems
-    if not reader.goals:
+            problems.append(Problem(number, str(error)))
+            continue
+        for goal in found:
+            if goal.id in goals:
+                reason = f"the id {goal.id!r} is taken by an earlier line"
+                problems.append(Problem(number, reason))
+            else:
+                goals[goal.id] = goal
+    if not goals:
         first = f"; line {problems[0].line}: {problems[0].reason}" if problems else ""
         raise UsageError(f"the bank {path} has no goals{first}")
     digest = hashlib.sha256(data).hexdigest()
-    return Bank(path, reader.root or root, digest, tuple(reader.goals.values()), tuple(problems))
+    return Bank(path, root, digest, tuple(goals.values()), tuple(problems))
+
+
+def _goals_of_project(root: Path, records: list[SorryRecord]) -> tuple[list[Goal], list[str]]:
+    """Return the goals of a project's sorries, and reasons why some were left out."""
+    goals: list[Goal] = []
+    reasons: list[str] = []
+    by_file: dict[str, list[SorryRecord]] = {}
+    for record in records:
+        by_file.setdefault(record.file, []).append(record)
+        if not record.is_named:
+            where = f"{record.file}:{record.line}"
+            reasons.append(f"{where}: an `example` has no name to prove it under")
+    for name, found in by_file.items():
+        try:
+            source = (root / name).read_bytes().decode("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reasons.append(f"{name} cannot be read: {error}")
+        else:
+            goals += goals_of_file(source, found)
+    return goals, reasons
 
 
 def _goal(line: _Line) -> Goal:

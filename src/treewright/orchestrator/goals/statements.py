@@ -30,18 +30,14 @@ def closed_statement(goal: Goal) -> str:
 
 def introductions(goal: Goal) -> tuple[str, ...]:
     """Return the tactics that introduce the context of a closed statement, under its names."""
-    names = [name for line in goal.context for name in _names(line)]
+    names: list[str] = []
+    for line in goal.context:
+        inner = line.strip()
+        if inner.startswith(_BRACKETS):
+            inner = inner[1:-1]
+        match = _HYPOTHESIS.match(inner)
+        names += match["names"].split() if match else ["_"]  # an instance without a name
     return (f"intro {' '.join(names)}",) if names else ()
-
-
-def _names(line: str) -> list[str]:
-    inner = line.strip()
-    if inner.startswith(_BRACKETS):
-        inner = inner[1:-1]
-    match = _HYPOTHESIS.match(inner)
-    if match is None:
-        return ["_"]  # an instance without a name
-    return match["names"].split()
 
 
 def statement_file(goal: Goal) -> str:
@@ -63,6 +59,17 @@ def check_statement(parser: Parser, goal: Goal) -> None:
     if goal.place is None:
         theorem = Theorem(GOAL_NAME, goal.text, goal.context)
         check_theorem(parser, theorem, after=surroundings(goal))
+
+
+def join_places(places: Sequence[Place], source: str) -> Place:
+    """Return several declarations of one file as one place, to fill in their proofs together."""
+    return Place(
+        file=places[0].file,
+        source=source,
+        declaration="",
+        holes=tuple(hole for place in places for hole in place.holes),
+        tactic_holes=frozenset().union(*(place.tactic_holes for place in places)),
+    )
 
 
 def fill_holes(place: Place, scripts: Sequence[str]) -> tuple[str, str]:

@@ -43,6 +43,7 @@ class UnsupportedTerm(Exception):
 
 
 def tokenize(text: str) -> list[str]:
+    """Return the tokens of a term; names of universes get a mark."""
     found: list[str] = []
     position = 0
     touching = False
@@ -97,6 +98,7 @@ def number_levels(normal: str) -> str:
 
 
 def normal_term(text: str) -> str:
+    """Return the normal form of a term."""
     reader = _Reader(tokenize(text))
     normal = reader.term({})
     if reader.left:
@@ -198,6 +200,7 @@ class _Reader:
 
     @property
     def left(self) -> Sequence[str]:
+        """The tokens that are not read yet."""
         return self._tokens[self._next :]
 
     def _peek(self) -> str:
@@ -211,6 +214,7 @@ class _Reader:
         return token
 
     def term(self, scope: Scope) -> str:
+        """Read a term and return its normal form."""
         parts: list[str] = []
         while (word := self._peek()) and word not in _AFTER_A_TERM:
             self._take()
@@ -253,7 +257,11 @@ class _Reader:
 
         def settle() -> None:
             if implicit:
-                kinds = _ordered_implicit(implicit, inner)
+                if any(not b.kind for b in implicit):
+                    raise UnsupportedTerm("an implicit binder without a type")
+                if any(b.name in inner for b in implicit):
+                    raise UnsupportedTerm("a shadowed name")
+                kinds = _in_canonical_order(implicit, inner)
                 shown.extend(f"{{ {kind} }}" for kind in kinds)
                 implicit.clear()
 
@@ -336,8 +344,11 @@ class _Reader:
     @staticmethod
     def _bind(binder: _Binder, inner: dict[str, str]) -> str:
         kind = _whole(binder.kind, inner) if binder.kind else ""
-        number = f"#{len(inner)}"
-        _enter(inner, binder.name, number)
+        number, name = f"#{len(inner)}", binder.name
+        if name in inner:
+            # The scope keeps one entry per number, so a shadowed name keeps its number.
+            inner[f"{name} {len(inner)}"] = inner[name]
+        inner[f"_{number} " if name == "_" else name] = number
         return f"{number} : {kind}" if kind else number
 
 
@@ -345,21 +356,6 @@ def _group_of(names: Sequence[str], kind: list[str]) -> list[_Binder]:
     if set(names) - {"_"} & _heads(kind):
         raise UnsupportedTerm("a type that mentions its own name")
     return [_Binder(name, kind) for name in names]
-
-
-def _ordered_implicit(binders: Sequence[_Binder], inner: dict[str, str]) -> list[str]:
-    if any(not b.kind for b in binders):
-        raise UnsupportedTerm("an implicit binder without a type")
-    if any(b.name in inner for b in binders):
-        raise UnsupportedTerm("a shadowed name")
-    return _in_canonical_order(binders, inner)
-
-
-def _enter(inner: dict[str, str], name: str, number: str) -> None:
-    if name in inner:
-        # The scope keeps one entry per number, so a shadowed name keeps its number.
-        inner[f"{name} {len(inner)}"] = inner[name]
-    inner[f"_{number} " if name == "_" else name] = number
 
 
 def _renamed(token: str, scope: Scope) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -106,6 +108,7 @@ LEDGER = "ledger.db"
 DEFAULT_PATH = Path(STATE_DIR) / LEDGER
 """The path of the ledger in a project."""
 SCHEMA = Schema("ledger", 0x54574C47, TABLES)  # "TWLG"
+_READER_WAIT_SECONDS = 5.0
 
 
 def open_ledger(path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> sqlite3.Connection:
@@ -113,6 +116,20 @@ def open_ledger(path: Path, wait_seconds: float = DEFAULT_WAIT_SECONDS) -> sqlit
     if path.parent.name == STATE_DIR and not path.exists():
         hide_from_git(path.parent)  # keeps `git add --all` in the project from adding the ledger
     return database.open_database(path, SCHEMA, wait_seconds)
+
+
+@contextlib.contextmanager
+def open_for_reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Open a ledger for reading, with rows by name; yield None if there is no ledger yet."""
+    if not path.is_file():
+        yield None
+        return
+    with readable_errors(path, _READER_WAIT_SECONDS):
+        connection = database.open_read_only(path, SCHEMA, _READER_WAIT_SECONDS)
+        try:
+            yield None if SCHEMA.is_new(connection, path) else connection
+        finally:
+            connection.close()
 
 
 def readable_errors(

@@ -127,6 +127,7 @@ class Marketplace:
         self.close()
 
     def close(self) -> None:
+        """Close the table, and end the Lean processes that the marketplace started."""
         self._table.close()
         if self._lean is not None:
             self._lean.close()
@@ -171,6 +172,9 @@ class Marketplace:
         inputs.check_closed(goal, "the statement")
         for hypothesis in hypotheses_of(context):
             inputs.check_closed(hypothesis, "the hypothesis")
+        premises = []
+        if self._premises is not None:  # the names help the supplier
+            premises = await asyncio.to_thread(self._premises.lexical, goal, _HINTS)
         new = NewTicket(
             goal.strip(),
             tuple(context),
@@ -179,16 +183,10 @@ class Marketplace:
             priority,
             tuple(imports),
             preamble,
-            await asyncio.to_thread(self._hints, goal),
+            tuple(premise.name for premise in premises),
             requested_by,
         )
         return await asyncio.to_thread(self._table.request, new, self._clock())
-
-    def _hints(self, goal: str) -> tuple[str, ...]:
-        """Return the names of similar library declarations, for the supplier."""
-        if self._premises is None:
-            return ()
-        return tuple(premise.name for premise in self._premises.lexical(goal, _HINTS))
 
     async def search_similar(
         self,
@@ -213,6 +211,7 @@ class Marketplace:
         return rank(tickets, scores, limit, least)
 
     async def get_ticket(self, ticket_id: str) -> Ticket:
+        """Return a ticket; raise UsageError if there is none with this id."""
         return await asyncio.to_thread(self._table.get, ticket_id)
 
     async def get_tickets(self) -> list[Ticket]:

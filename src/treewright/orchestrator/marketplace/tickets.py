@@ -89,10 +89,12 @@ class Ticket(msgspec.Struct, frozen=True):
 
     @property
     def hypotheses(self) -> tuple[str, ...]:
+        """The entries of the context that are hypotheses."""
         return hypotheses_of(self.context)
 
     @property
     def meaning(self) -> tuple[str, ...]:
+        """A key that is equal only for statements with the same meaning."""
         return _meaning(self.goal, self.context, self.imports, self.preamble)
 
     @property
@@ -102,6 +104,7 @@ class Ticket(msgspec.Struct, frozen=True):
 
     @property
     def theorem(self) -> Theorem:
+        """The lemma as the theorem to prove."""
         return Theorem(self.name, self.goal, self.hypotheses)
 
     @property
@@ -138,6 +141,7 @@ class NewTicket(msgspec.Struct, frozen=True):
 
     @property
     def meaning(self) -> tuple[str, ...]:
+        """A key that is equal only for statements with the same meaning."""
         return _meaning(self.goal, self.context, self.imports, self.preamble)
 
     @property
@@ -160,6 +164,7 @@ class TicketTable:
         self._connection = open_ledger(path)
 
     def close(self) -> None:
+        """Close the connection."""
         with self._lock:
             self._connection.close()
 
@@ -186,12 +191,14 @@ class TicketTable:
         return new.ticket_id
 
     def get(self, ticket_id: str) -> Ticket:
+        """Return a ticket; raise UsageError if there is none with this id."""
         found = self._read("WHERE ticket_id = :id", {"id": ticket_id})
         if not found:
             raise UsageError(f"there is no ticket {ticket_id} in {self.path}")
         return found[0]
 
     def all(self) -> list[Ticket]:
+        """Return every ticket, the most urgent first."""
         with self._lock, readable_errors(self.path):
             return all_tickets(self._connection)
 
@@ -203,10 +210,12 @@ class TicketTable:
         )
 
     def claim(self, ticket_id: str, who: str, now: float, expires: float) -> bool:
+        """Claim a free ticket; return False if it is not free."""
         changed = self._write(_CLAIM, {"id": ticket_id, "who": who, "now": now, "expires": expires})
         return changed == 1
 
     def renew(self, ticket_id: str, who: str, now: float, expires: float) -> bool:
+        """Extend a claim; return False if it has expired or was taken over."""
         changed = self._write(
             "UPDATE tickets SET claim_expires = :expires, updated = :now WHERE ticket_id = :id "
             "AND status = 'claimed' AND claimed_by = :who AND claim_expires > :now",
@@ -215,6 +224,7 @@ class TicketTable:
         return changed == 1
 
     def release(self, ticket_id: str, who: str, now: float) -> bool:
+        """End a claim; return False if this supplier has none."""
         changed = self._write(
             "UPDATE tickets SET status = 'open', claimed_by = NULL, claim_expires = NULL, "
             "updated = :now WHERE ticket_id = :id AND status = 'claimed' AND claimed_by = :who",
@@ -228,6 +238,7 @@ class TicketTable:
         return changed == 1
 
     def note_error(self, ticket_id: str, error: str, now: float) -> None:
+        """Record why a proof of an open ticket was not accepted."""
         self._write(
             "UPDATE tickets SET last_error = :error, updated = :now "
             "WHERE ticket_id = :id AND status != 'completed'",
@@ -257,11 +268,17 @@ def rank(
     tickets: Sequence[Ticket], scores: Sequence[float], limit: int, least: float
 ) -> list[Ticket]:
     """Sort tickets: the most similar first; among equals completed ones, then urgent ones."""
-    scored = [
-        _found(ticket, score)
-        for ticket, score in zip(tickets, scores, strict=True)
-        if score >= least
-    ]
+    scored: list[Ticket] = []
+    for ticket, score in zip(tickets, scores, strict=True):
+        if score < least:
+            continue
+        found = msgspec.structs.replace(ticket, similarity=score)
+        if score < 1.0 and ticket.status is TicketStatus.COMPLETED:
+            # The proof is of another statement.
+            found = msgspec.structs.replace(
+                found, status=TicketStatus.SIMILAR, completed_proof=None
+            )
+        scored.append(found)
     scored.sort(
         key=lambda t: (
             -(t.similarity or 0.0),
@@ -271,11 +288,3 @@ def rank(
         )
     )
     return scored[:limit]
-
-
-def _found(ticket: Ticket, score: float) -> Ticket:
-    """Return a ticket as a search result, with its proof only if the statement is the same."""
-    ticket = msgspec.structs.replace(ticket, similarity=score)
-    if score == 1.0 or ticket.status is not TicketStatus.COMPLETED:
-        return ticket
-    return msgspec.structs.replace(ticket, status=TicketStatus.SIMILAR, completed_proof=None)

@@ -1,5 +1,5 @@
-"""The parts of the scheduler: ranking, slots, the throttle, races, and executors.
+"""The parts of the scheduler: slots, the throttle, attempts, executors, and stopping.
 
-Goals and workers enter; recorded results leave. The package may import `workers`, `ledger`, `goals`
-and `kernel`. Read `goal_queue.py` first, then `attempt_runner.py` and `dispatch.py`.
+Goals and workers enter; recorded results leave. The package may import `workers`, `ledger`,
+`bandit`, `goals` and `kernel`. Read `attempt_runner.py` first, then `dispatch.py` and `lanes.py`.
 """

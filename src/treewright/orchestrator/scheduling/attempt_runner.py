@@ -11,6 +11,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +19,14 @@ import msgspec
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.verify.verdict import Verdict
+from treewright.orchestrator.bandit import Bandit
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.ledger.records import Attempt, Status
-from treewright.orchestrator.ledger.statistics import TRIALS
-from treewright.orchestrator.ledger.store import Ledger, LedgerWriter
-from treewright.orchestrator.scheduling.bandit import Bandit
+from treewright.orchestrator.ledger.attempts import TRIALS, Attempt, Status
+from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.attempt import AttemptRequest
-from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE
 from treewright.orchestrator.workers.meter import Meter, current_meter
+from treewright.orchestrator.workers.worker import EXCEPTION, UNAVAILABLE
 from treewright.proving.learning import Lesson
 
 RunRequest = Callable[[AttemptRequest, Meter], Awaitable[Result]]
@@ -64,14 +64,22 @@ class AttemptRunner:
         self._verify = verify
         self._bandit = bandit
         self._run = run
-        self._writer = LedgerWriter(ledger)
-        self._numbers = _highest_numbers(ledger, run.run_id)
+        self._ledger = ledger
+        self._unwritten: list[Attempt] = []
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ledger")
+        self._numbers: Counter[str] = Counter()
+        """The highest number of each kind of attempt that the run has recorded so far."""
+        for row in ledger.query("SELECT attempt_key FROM attempts WHERE run_id = ?", [run.run_id]):
+            stem, _, number = row["attempt_key"].rpartition("/")
+            if number.isdecimal():
+                self._numbers[stem] = max(self._numbers[stem], int(number))
         self.wasted_cpu_seconds = 0.0
         self.proved: set[str] = set()
         """Ids of goals with a proof that the replay check accepted in this process."""
 
     def close(self) -> None:
-        self._writer.close()
+        """Return when every attempt is written."""
+        self._writer.shutdown()
 
     async def race(self, goal: Goal, strategies: Sequence[str]) -> list[Result]:
         """Try strategies at the same time; if one wins, its result is the last of the list."""
@@ -145,7 +153,12 @@ class AttemptRunner:
     async def _check(self, goal: Goal, result: Result) -> tuple[Result, Status]:
         """Turn a claim into a success or a failure by the replay check."""
         if not result.success:
-            return result, _status_of_failure(result)
+            kind = result.metadata.get("kind")
+            if kind == UNAVAILABLE:
+                return result, "unavailable"
+            if kind == EXCEPTION:
+                return result, "error"
+            return result, "timeout" if result.error == "timeout" else "failed"
         try:
             verdict = await self._verify(goal, result.tactics, VERIFY_SECONDS)
         except TreewrightError as error:
@@ -173,11 +186,12 @@ class AttemptRunner:
     async def _record(
         self, key: str, request: AttemptRequest, result: Result, status: Status, meter: Meter
     ) -> None:
+        """Record an attempt, also if the caller is cancelled; return when it is on disk."""
         goal = request.goal
         if status not in TRIALS:
             # An attempt that is no trial must not take the key of another process's trial.
             key += f"/{uuid.uuid4().hex}"
-        await self._writer.record(
+        self._unwritten.append(
             Attempt(
                 key=key,
                 run_id=self._run.run_id,
@@ -200,16 +214,15 @@ class AttemptRunner:
                 lessons=tuple(meter.lessons) if status in _STATUSES_WITH_LESSONS else (),
             )
         )
+        loop = asyncio.get_running_loop()
+        await asyncio.shield(loop.run_in_executor(self._writer, self._write))
 
-
-def _highest_numbers(ledger: Ledger, run_id: str) -> Counter[str]:
-    """Return the highest number of each kind of attempt that the run has recorded so far."""
-    numbers: Counter[str] = Counter()
-    for row in ledger.query("SELECT attempt_key FROM attempts WHERE run_id = ?", [run_id]):
-        stem, _, number = (row["attempt_key"] or "").rpartition("/")
-        if number.isdecimal():
-            numbers[stem] = max(numbers[stem], int(number))
-    return numbers
+    def _write(self) -> None:
+        """Write all attempts that ended so far: those that end during a commit share the next."""
+        batch = self._unwritten[:]
+        if batch:
+            self._ledger.record(batch)
+            del self._unwritten[: len(batch)]
 
 
 def _without_waiting(result: Result, started: float, meter: Meter) -> Result:
@@ -232,12 +245,3 @@ def _broken(result: Result, error: str) -> Result:
     """Return a claim that could not be checked as a failure of the kind `exception`."""
     metadata = {**result.metadata, "kind": EXCEPTION}
     return msgspec.structs.replace(result, success=False, error=error, metadata=metadata)
-
-
-def _status_of_failure(result: Result) -> Status:
-    kind = result.metadata.get("kind", "")
-    if kind == UNAVAILABLE:
-        return "unavailable"
-    if kind == EXCEPTION:
-        return "error"
-    return "timeout" if result.error == "timeout" else "failed"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -21,19 +22,14 @@ import msgspec
 
 from treewright.kernel.executors import backends
 from treewright.kernel.executors.backends import ExecutorFactory
-from treewright.kernel.executors.base import Done, Executor, NotBegun, WorkerLost
+from treewright.kernel.executors.protocol import Done, Executor, NotBegun, WorkerLost
 from treewright.kernel.executors.threads import ThreadExecutor
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.types import Result
 from treewright.orchestrator.workers import attempt
-from treewright.orchestrator.workers.attempt import (
-    AttemptReport,
-    AttemptRequest,
-    RemoteAttempt,
-    run_remote_attempt,
-)
-from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, failed
+from treewright.orchestrator.workers.attempt import AttemptReport, AttemptRequest
 from treewright.orchestrator.workers.meter import Meter
+from treewright.orchestrator.workers.worker import EXCEPTION, UNAVAILABLE, failed
 
 AttemptExecutor: TypeAlias = Executor[AttemptRequest, AttemptReport]
 _Done: TypeAlias = Done[AttemptRequest, AttemptReport]
@@ -85,13 +81,13 @@ def open_backend(
     """
     chosen = backends.choose(backend, cluster)
     if chosen.is_remote:
-        stub = config.profile == 0
         with chosen.open(backends.ExecutorOptions(config.lean_sessions, cluster)) as make:
-            start = str(project.resolve()) if project is not None else ""
-            yield AttemptBackend(
-                lambda _work: _PackingExecutor(make(run_remote_attempt), stub, start),
-                is_remote=True,
+            work = functools.partial(
+                attempt.run_remote_attempt,
+                is_stub=config.profile == 0,
+                project=str(project.resolve()) if project is not None else "",
             )
+            yield AttemptBackend(lambda _: make(work), is_remote=True)
     else:
         capacity = 1 if chosen.is_sequential else config.max_parallel_attempts
         with chosen.open(backends.ExecutorOptions(capacity)) as make:
@@ -222,42 +218,3 @@ def _result_of(done: _Done, submitted: float) -> Result:
         return report.result
     metadata = {**report.result.metadata, "worker": worker.name}
     return msgspec.structs.replace(report.result, metadata=metadata)
-
-
-class _PackingExecutor:
-    """An executor of attempts on top of an executor of encoded requests."""
-
-    def __init__(self, engine: Executor[bytes, bytes], stub: bool, project: str) -> None:
-        self.capacity = engine.capacity
-        self._engine = engine
-        self._stub = stub
-        self._project = project
-        self._payloads: dict[int, bytes] = {}
-        self._requests: dict[int, AttemptRequest] = {}
-
-    def submit(self, request: AttemptRequest) -> None:
-        payload = msgspec.msgpack.encode(RemoteAttempt(request, self._stub, self._project))
-        self._payloads[id(request)] = payload
-        self._requests[id(payload)] = request
-        self._engine.submit(payload)
-
-    def next_done(self, timeout: float | None = None) -> _Done | None:
-        done = self._engine.next_done(timeout)
-        if done is None:
-            return None
-        request = self._requests.pop(id(done.request))
-        del self._payloads[id(request)]
-        if done.outcome is None:
-            return Done(request, None, done.error, done.worker)
-        try:
-            report = msgspec.msgpack.decode(done.outcome, type=AttemptReport)
-        except msgspec.MsgspecError as error:
-            return Done(request, None, error, done.worker)
-        return Done(request, report, worker=done.worker)
-
-    def cancel(self, request: AttemptRequest) -> None:
-        if (payload := self._payloads.get(id(request))) is not None:
-            self._engine.cancel(payload)
-
-    def close(self) -> None:
-        self._engine.close()

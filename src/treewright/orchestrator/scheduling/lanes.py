@@ -56,6 +56,7 @@ class Lanes(Generic[T]):
         self._arrived = 0
 
     def submit(self, item: T, *, heavy: bool) -> None:
+        """Add an item to a lane."""
         self._arrived += 1
         ticket = Ticket(self._arrived, "heavy" if heavy else "light", item)
         heapq.heappush(self._lanes[ticket.lane].waiting, ticket)
@@ -73,6 +74,7 @@ class Lanes(Generic[T]):
         return heapq.heappop(lane.waiting)
 
     def release(self, ticket: Ticket[T]) -> None:
+        """Free the slot of an item."""
         self._lanes[ticket.lane].running -= 1
 
     def retry(self, ticket: Ticket[T], now: float) -> None:
@@ -88,8 +90,10 @@ class Lanes(Generic[T]):
 
     @property
     def running(self) -> int:
+        """The number of items with a slot."""
         return sum(lane.running for lane in self._lanes.values())
 
     @property
     def waiting(self) -> int:
+        """The number of items without a slot, also of delayed ones."""
         return sum(len(lane.waiting) for lane in self._lanes.values()) + len(self._delayed)

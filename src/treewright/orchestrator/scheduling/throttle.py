@@ -15,7 +15,8 @@ from collections.abc import Awaitable, Callable
 
 import psutil
 
-DEFAULT_ALPHA = 0.1
+from treewright.orchestrator.config import DEFAULT_ALPHA
+
 MAX_PAUSE_SECONDS = 1.0
 _GAIN = 4.0
 _MIN_PAUSE_SECONDS = 0.01

@@ -21,14 +21,14 @@ from pathlib import Path
 
 import msgspec
 
-from treewright.kernel.executors.base import Stop, current_stop
+from treewright.kernel.executors.protocol import Stop, current_stop
 from treewright.lean.choice import Choice
 from treewright.llm.usage import Usage
 from treewright.orchestrator.types import Goal, Result
-from treewright.orchestrator.workers.base import EXCEPTION, UNAVAILABLE, Worker, failed
 from treewright.orchestrator.workers.factory import StubWorker, UnavailableWorker, all_workers
 from treewright.orchestrator.workers.lean_access import LeanAccess
 from treewright.orchestrator.workers.meter import Meter, current_meter
+from treewright.orchestrator.workers.worker import EXCEPTION, UNAVAILABLE, Worker, failed
 from treewright.proving.learning import Lesson
 
 GRACE_SECONDS = 10.0
@@ -138,38 +138,26 @@ def wait_expired(strategy: str, started: float) -> Result:
 # -- in a worker process of a cluster ---------------------------------------------------------
 
 
-class RemoteAttempt(msgspec.Struct, frozen=True):
-    """A request as it is sent to a worker process.
+def run_remote_attempt(
+    request: AttemptRequest, *, is_stub: bool = False, project: str = ""
+) -> AttemptReport:
+    """Make one attempt in this process, by the strategies that are installed here.
 
     Goals may import the Lake project around `project`; the worker reads it from the same path.
     """
-
-    request: AttemptRequest
-    stub: bool = False
-    project: str = ""
-
-
-def run_remote_attempt(payload: bytes) -> bytes:
-    """Make one attempt in this process: an encoded `RemoteAttempt` in, an `AttemptReport` out."""
-    attempt = msgspec.msgpack.decode(payload, type=RemoteAttempt)
-    return msgspec.msgpack.encode(_run_remote(attempt))
-
-
-def _run_remote(attempt: RemoteAttempt) -> AttemptReport:
-    request = attempt.request
-    if attempt.stub:
-        stubs = {request.strategy: StubWorker(request.strategy)}
-        return LocalStrategies(stubs, _process.loop()).attempt(request)
-    workers = _process.workers(attempt.project)
-    worker = workers.get(request.strategy)
-    if worker is None:
-        why = f"no strategy {request.strategy!r} is installed"
-        worker = UnavailableWorker(request.strategy, why)
-    probe = worker.probe()
-    if not probe.available:
-        error = f"not available on this worker: {probe.detail}"
-        result = failed(request.strategy, error, time.monotonic(), UNAVAILABLE)
-        return AttemptReport(result, 0, 0, 0)
+    if is_stub:
+        workers: dict[str, Worker] = {request.strategy: StubWorker(request.strategy)}
+    else:
+        workers = _process.workers(project)
+        worker = workers.get(request.strategy)
+        if worker is None:
+            why = f"no strategy {request.strategy!r} is installed"
+            worker = UnavailableWorker(request.strategy, why)
+        probe = worker.probe()
+        if not probe.available:
+            error = f"not available on this worker: {probe.detail}"
+            result = failed(request.strategy, error, time.monotonic(), UNAVAILABLE)
+            return AttemptReport(result, 0, 0, 0)
     return LocalStrategies(workers, _process.loop()).attempt(request)
 
 

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from treewright.kernel.errors import UsageError
 from treewright.orchestrator import strategies
 from treewright.orchestrator.config import OrchestratorConfig
-from treewright.orchestrator.marketplace.tickets import Ticket
 from treewright.orchestrator.strategies import Tools
 from treewright.orchestrator.types import Goal, Result
-from treewright.orchestrator.workers.base import UNAVAILABLE, Availability, Worker, failed
 from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.worker import UNAVAILABLE, Availability, Worker, failed
 
 
 class StubWorker:
     """A stub strategy of profile 0: it proves nothing, says so, and needs no Lean."""
 
     def __init__(self, strategy: str) -> None:
-        self._strategy = strategy
-
-    @property
-    def strategy(self) -> str:
-        return self._strategy
+        self.strategy = strategy
 
     def probe(self) -> Availability:
+        """Return that the stub is available."""
         return Availability(True, "a stub that never proves anything (profile 0)")
 
     async def run(self, goal: Goal, timeout: float) -> Result:
-        return Result(False, self._strategy, error="stub worker: nothing was tried")
+        """Fail at once."""
+        return Result(False, self.strategy, error="stub worker: nothing was tried")
 
 
 class UnavailableWorker:
@@ -41,29 +37,12 @@ class UnavailableWorker:
         self._why = why
 
     def probe(self) -> Availability:
+        """Return the reason."""
         return Availability(False, self._why, "repair or uninstall the package it comes from")
 
     async def run(self, goal: Goal, timeout: float) -> Result:
+        """Fail with the reason."""
         return failed(self.strategy, self._why, time.monotonic(), UNAVAILABLE)
-
-
-class TicketRequests:
-    """The marketplace in a ledger's file, opened for each call because requests are rare."""
-
-    def __init__(self, ledger: Path) -> None:
-        self._ledger = ledger
-
-    async def request_lemma(self, goal: str, **details: Any) -> str:
-        from treewright.orchestrator.marketplace.market import Marketplace
-
-        with Marketplace(self._ledger) as marketplace:
-            return await marketplace.request_lemma(goal, **details)
-
-    async def get_ticket(self, ticket_id: str) -> Ticket:
-        from treewright.orchestrator.marketplace.market import Marketplace
-
-        with Marketplace(self._ledger) as marketplace:
-            return await marketplace.get_ticket(ticket_id)
 
 
 def make_workers(config: OrchestratorConfig, lean: LeanAccess, ledger: Path) -> list[Worker]:
@@ -71,7 +50,7 @@ def make_workers(config: OrchestratorConfig, lean: LeanAccess, ledger: Path) -> 
     chosen = strategies.sort_names(config.portfolio)
     if config.profile == 0:
         return [StubWorker(strategy) for strategy in chosen]
-    tools = Tools(lean, TicketRequests(ledger))
+    tools = Tools(lean, ledger)
     return [_make_worker(name, tools) for name in chosen]
 
 

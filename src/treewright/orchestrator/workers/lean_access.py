@@ -114,25 +114,19 @@ class LeanAccess:
 
     async def sort_by_imports(self, paths: Sequence[Path]) -> list[Path]:
         """Return the files in an order in which each comes after the files that it imports."""
-        return await asyncio.to_thread(self._ordered, paths)
-
-    def _ordered(self, paths: Sequence[Path]) -> list[Path]:
-        project = self._find_project()
+        project = await asyncio.to_thread(self._find_project)
         if project is not None:
-            return project.ordered(paths)
+            return await asyncio.to_thread(project.ordered, paths)
         return by_written_imports(self.start, paths) if self.start is not None else list(paths)
 
     async def refresh(self) -> None:
         """Read the project again if one of its modules was edited; lent sessions stay valid."""
         project = self._project
         if project is not None and await asyncio.to_thread(project.changed):
-            await asyncio.to_thread(self._forget_project)
-
-    def _forget_project(self) -> None:
-        self._searched, self._project = False, None
-        lean, self._lean = self._lean, None
-        if lean is not None:
-            lean.close()
+            self._searched, self._project = False, None
+            lean, self._lean = self._lean, None
+            if lean is not None:
+                await asyncio.to_thread(lean.close)
 
     async def check_goal(self, goal: Goal, session: AsyncLeanSession | None = None) -> None:
         """Raise a `UsageError` if the goal's text and context are not a statement and hypotheses.
@@ -178,27 +172,22 @@ class LeanAccess:
         asked = time.monotonic()
 
         def check() -> tuple[float, Verdict]:
-            return time.monotonic() - asked, self._with_replayer(work)
+            waited = time.monotonic() - asked
+            if self._closed:
+                raise LeanError("the Lean processes are being ended")
+            return waited, work(self._open_lean().replayer)
 
         waited, verdict = await loop.run_in_executor(self._checks, check)
         if (meter := current_meter.get()) is not None:
             meter.add_wait(waited)
         return verdict
 
-    def _with_replayer(self, work: Callable[[Replayer], Verdict]) -> Verdict:
-        if self._closed:
-            raise LeanError("the Lean processes are being ended")
-        return work(self._open_lean().replayer)
-
     async def close(self) -> None:
         """End every Lean process."""
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
         self._closed = True
         lean, self._lean = self._lean, None
         if lean is not None:
-            lean.replayer.close()  # a running check ends as lost
-        self._checks.shutdown(cancel_futures=True)
+            await asyncio.to_thread(lean.replayer.close)  # a running check ends as lost
+        await asyncio.to_thread(self._checks.shutdown, cancel_futures=True)
         if lean is not None:
-            lean.close()
+            await asyncio.to_thread(lean.close)

@@ -54,6 +54,7 @@ class Meter:
             self._waiting_since = None
 
     def add_wait(self, seconds: float) -> None:
+        """Add time that was spent waiting elsewhere."""
         self._waited += seconds
 
 

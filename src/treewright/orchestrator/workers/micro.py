@@ -8,7 +8,7 @@ from treewright.lean.session.answers import ProofState
 from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, StrategyType
-from treewright.orchestrator.workers.base import Hole, LeanWorker, run_on_all
+from treewright.orchestrator.workers.worker import Hole, LeanWorker, key_of_states, run_on_all
 
 CHEAP_CLOSERS = ("rfl", "trivial", "assumption", "decide", "simp", "omega")
 EXPENSIVE_CLOSERS = ("simp_all", "grind")
@@ -22,6 +22,8 @@ _Start = tuple[tuple[str, ...], tuple[ProofState, ...]]
 
 
 class MicroWorker(LeanWorker):
+    """Tries closing tactics on the states, and on the states after an opening step."""
+
     strategy = StrategyType.MICRO
 
     async def close_hole(
@@ -30,7 +32,7 @@ class MicroWorker(LeanWorker):
         share = max(0.1, (deadline - time.monotonic()) / _SHARE)
         if steps := await _first_closer(session, [((), hole.states)], CHEAP_CLOSERS, share):
             return steps
-        seen = {_key(hole.states)}
+        seen = {key_of_states(hole.states)}
         starts: list[_Start] = [((), hole.states)]
         for opener in OPENERS:
             opened = await run_on_all(session, hole.states, opener, share)
@@ -38,8 +40,8 @@ class MicroWorker(LeanWorker):
                 continue
             if _closed(opened):
                 return (opener,)
-            if _key(opened) not in seen:
-                seen.add(_key(opened))
+            if key_of_states(opened) not in seen:
+                seen.add(key_of_states(opened))
                 starts.append(((opener,), opened))
         if steps := await _first_closer(session, starts[1:], CHEAP_CLOSERS, share):
             return steps
@@ -62,10 +64,6 @@ async def _first_closer(
 
 def _closed(states: tuple[ProofState, ...]) -> bool:
     return all(state.complete for state in states)
-
-
-def _key(states: tuple[ProofState, ...]) -> str:
-    return " ".join(state.hash for state in states)
 
 
 strategy = Strategy("core tactics, cheap ones first", 8.0, lambda tools: MicroWorker(tools.lean))

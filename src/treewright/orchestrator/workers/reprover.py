@@ -8,7 +8,7 @@ import heapq
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -22,16 +22,18 @@ from treewright.orchestrator.byt5.model import Stopped
 from treewright.orchestrator.byt5.reprover import ReProver, Suggestion
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Result, StrategyType
-from treewright.orchestrator.workers.base import (
+from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.meter import current_meter
+from treewright.orchestrator.workers.worker import (
     UNAVAILABLE,
     Availability,
     Hole,
     LeanWorker,
     failed,
+    failed_by,
+    key_of_states,
     run_on_all,
 )
-from treewright.orchestrator.workers.lean_access import LeanAccess
-from treewright.orchestrator.workers.meter import current_meter
 from treewright.premises.index import Premise, PremiseIndex
 from treewright.premises.index_builder import default_path
 
@@ -54,6 +56,8 @@ class ReproverWorker:
     The models are read when they are first needed.
     """
 
+    strategy = StrategyType.REPROVER
+
     def __init__(
         self, lean: LeanAccess, directory: Path | None = None, premises: Path | None = None
     ) -> None:
@@ -63,11 +67,8 @@ class ReproverWorker:
         self._models: ReProver | None = None
         self._loading = threading.Lock()
 
-    @property
-    def strategy(self) -> StrategyType:
-        return StrategyType.REPROVER
-
     def probe(self) -> Availability:
+        """Return whether the models and the premise index are there; nothing is loaded."""
         directory = self._directory
         layout = "a directory with generator/ and retriever/, each with config.json and weights"
         if directory is None:
@@ -85,15 +86,17 @@ class ReproverWorker:
         return Availability(True, f"{directory}: retrieval and generation")
 
     async def run(self, goal: Goal, timeout: float) -> Result:
+        """Search with the models' tactics; `metadata` has the premises that they were shown."""
         started = time.monotonic()
         availability = self.probe()
         if not availability.available:
             return failed(self.strategy, availability.detail, started, UNAVAILABLE)
         try:
             loaded = await asyncio.to_thread(self._load)
-            proposer = ModelProposer(loaded, self._index(loaded, goal))
+            index = PremiseIndex.open(self._index_path(goal.imports)) if loaded.retrieves else None
+            proposer = ModelProposer(loaded, index)
         except Exception as error:
-            return failed(self.strategy, f"{type(error).__name__}: {error}", started, UNAVAILABLE)
+            return failed_by(error, self.strategy, started, UNAVAILABLE)
         with contextlib.closing(proposer):
             result = await ProposalSearch(self._lean, proposer).run(goal, timeout)
         metadata = result.metadata | {"premises": list(proposer.used)}
@@ -105,11 +108,6 @@ class ReproverWorker:
                 assert self._directory is not None
                 self._models = ReProver(self._directory)
             return self._models
-
-    def _index(self, loaded: ReProver, goal: Goal) -> PremiseIndex | None:
-        if not loaded.retrieves:
-            return None
-        return PremiseIndex.open(self._index_path(goal.imports))
 
     def _index_path(self, imports: Sequence[str] = ("Init",)) -> Path:
         lean = self._lean
@@ -125,10 +123,12 @@ class ModelProposer:
         self.used: dict[str, None] = {}
 
     def close(self) -> None:
+        """Close the premise index."""
         if self._index is not None:
             self._index.close()
 
     def propose(self, state: str, stop: Callable[[], bool]) -> list[Suggestion]:
+        """Return the model's tactics for a state, likely ones first."""
         premises: list[Premise] = []
         if self._index is not None:
             candidates = self._index.lexical(state, models.CANDIDATES)
@@ -151,7 +151,7 @@ class ProposalSearch(LeanWorker):
     ) -> tuple[str, ...] | None:
         order = itertools.count()
         waiting: list[_Waiting] = [(0.0, next(order), hole.states, ())]
-        seen = {_key(hole.states)}
+        seen = {key_of_states(hole.states)}
         while waiting:
             cost, _, states, steps = heapq.heappop(waiting)
             shown = next(state.pretty for state in states if state.goals)
@@ -162,9 +162,9 @@ class ProposalSearch(LeanWorker):
                     continue
                 left = max(0.1, min(_STEP_SECONDS, deadline - time.monotonic()))
                 after = await run_on_all(session, states, suggestion.tactic, left)
-                if after is None or _key(after) in seen:
+                if after is None or key_of_states(after) in seen:
                     continue
-                seen.add(_key(after))
+                seen.add(key_of_states(after))
                 path = (*steps, suggestion.tactic)
                 if all(state.complete for state in after):
                     return path
@@ -176,31 +176,22 @@ class ProposalSearch(LeanWorker):
 async def _in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
     """Run work in a thread. A cancellation tells the work to stop and does not wait for it."""
     unwanted = threading.Event()
-    with _set_on_exit(unwanted):
-        return await asyncio.to_thread(_run_metered, work, unwanted)
+    meter = current_meter.get()
 
+    def run() -> T:
+        before = time.thread_time()
+        try:
+            return work(unwanted.is_set)
+        except Stopped:
+            raise asyncio.CancelledError from None
+        finally:
+            if meter is not None:
+                meter.cpu_seconds += time.thread_time() - before
 
-def _run_metered(work: Callable[[Callable[[], bool]], T], unwanted: threading.Event) -> T:
-    meter, before = current_meter.get(), time.thread_time()
     try:
-        return work(unwanted.is_set)
-    except Stopped:
-        raise asyncio.CancelledError from None
+        return await asyncio.to_thread(run)
     finally:
-        if meter is not None:
-            meter.cpu_seconds += time.thread_time() - before
-
-
-@contextlib.contextmanager
-def _set_on_exit(event: threading.Event) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        event.set()
-
-
-def _key(states: tuple[ProofState, ...]) -> str:
-    return " ".join(state.hash for state in states)
+        unwanted.set()
 
 
 strategy = Strategy(

@@ -11,9 +11,9 @@ from treewright.lean.session.answers import CheckResult, ProofState
 from treewright.lean.session.async_session import AsyncLeanSession
 from treewright.lean.session.interface import LeanError, LeanSession
 from treewright.orchestrator.strategies import Strategy
-from treewright.orchestrator.types import Goal, Place, StrategyType
-from treewright.orchestrator.workers.base import Availability, Hole, LeanWorker, NoProof
+from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.meter import Meter, current_meter
+from treewright.orchestrator.workers.worker import Availability, Hole, LeanWorker, NoProof
 from treewright.proving.environment import LeanEnvironment
 from treewright.proving.expansion import Expander
 from treewright.proving.script import extraction
@@ -30,9 +30,12 @@ _NO_LIMIT = 1 << 62
 
 
 class SearchWorker(LeanWorker):
+    """Runs the centralized search in the borrowed session."""
+
     strategy = StrategyType.SEARCH
 
     def probe(self) -> Availability:
+        """Return that the search is available with the Lean of this run."""
         return Availability(True, f"proof search on {self._lean.description}")
 
     async def close_hole(
@@ -61,20 +64,17 @@ def _search(
     spent on a second search without the open lemmas.
     """
     steps = _once(session, state, deadline, stop, meter)
-    if steps is None or goal.place is None or not _has_others(goal.place):
+    if steps is None or goal.place is None:
         return steps
+    text = goal.place.source
+    if text.count("sorry") + text.count("admit") <= len(goal.place.holes):
+        return steps  # the file has no other open lemmas
     result = session.check(goal.place.source)
     names = result.unproved if isinstance(result, CheckResult) else ()
     names = tuple(name for name in names if name != goal.place.declaration)
     if not find_named("\n".join(steps), names):
         return steps
     return _once(session, state, deadline, stop, meter, names) or steps
-
-
-def _has_others(place: Place) -> bool:
-    """Return whether the file may have more sorries than those of the goal."""
-    text = place.source
-    return text.count("sorry") + text.count("admit") > len(place.holes)
 
 
 def _once(

@@ -12,7 +12,8 @@ import asyncio
 import os
 import re
 import time
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -28,11 +29,14 @@ from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError, Endpoint, describe, installed
 from treewright.orchestrator.goals import statements
+from treewright.orchestrator.marketplace.market import Marketplace
 from treewright.orchestrator.marketplace.tickets import Ticket, TicketStatus
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers import meter
-from treewright.orchestrator.workers.base import (
+from treewright.orchestrator.workers.lean_access import LeanAccess
+from treewright.orchestrator.workers.micro import MicroWorker
+from treewright.orchestrator.workers.worker import (
     EXCEPTION,
     UNAVAILABLE,
     Availability,
@@ -40,10 +44,9 @@ from treewright.orchestrator.workers.base import (
     NoProof,
     check_goal,
     failed,
+    failed_by,
     interruption,
 )
-from treewright.orchestrator.workers.lean_access import LeanAccess
-from treewright.orchestrator.workers.micro import MicroWorker
 
 _BLOCK = re.compile(r"```[\w-]*\n(.*?)```", re.DOTALL)
 _HEADING = re.compile(r"^\s*(?:theorem|lemma|example)\b.*?:=\s*by\b[ \t]*\n?", re.DOTALL)
@@ -63,7 +66,7 @@ proof; the last line closes the goal from these steps.
 """
 
 
-def endpoint_of_environment() -> Endpoint | None:
+def _endpoint_of_environment() -> Endpoint | None:
     """Return the endpoint that the three variables describe; None if they name none."""
     url, model, key = (
         os.environ.get(name, "").strip() for name in (URL_VARIABLE, MODEL_VARIABLE, KEY_VARIABLE)
@@ -74,33 +77,30 @@ def endpoint_of_environment() -> Endpoint | None:
     return Endpoint(base_url=url, model=model, api_key_env=variable, max_tokens=_MAX_TOKENS)
 
 
-class LemmaRequests(Protocol):
-    """The part of the marketplace that the strategy uses."""
-
-    async def request_lemma(self, goal: str, **details: Any) -> str: ...
-
-    async def get_ticket(self, ticket_id: str) -> Ticket: ...
-
-
 class SketchWorker:
-    """Asks a model for a sketch; the time limit holds for the answer and again for filling in."""
+    """Asks a model for a sketch; the time limit holds for the answer and again for filling in.
+
+    Args:
+        lean: Lends the session.
+        endpoint: The model; by default the one that the environment names.
+        ledger: The ledger with the marketplace for lemmas; None requests none.
+    """
+
+    strategy = StrategyType.SKETCH
 
     def __init__(
         self,
         lean: LeanAccess,
         endpoint: Endpoint | None = None,
-        lemmas: LemmaRequests | None = None,
+        ledger: Path | None = None,
     ) -> None:
         self._lean = lean
-        self._endpoint = endpoint or endpoint_of_environment()
-        self._lemmas = lemmas
+        self._endpoint = endpoint or _endpoint_of_environment()
+        self._ledger = ledger
         self._filler = MicroWorker(lean)
 
-    @property
-    def strategy(self) -> StrategyType:
-        return StrategyType.SKETCH
-
     def probe(self) -> Availability:
+        """Return whether an endpoint and its key are configured; nothing is asked."""
         if self._endpoint is None:
             return Availability(
                 False,
@@ -116,6 +116,7 @@ class SketchWorker:
         return Availability(True, f"asks {describe(self._endpoint)} {how}, when it is used")
 
     async def run(self, goal: Goal, timeout: float) -> Result:
+        """Ask for a sketch and fill it in; open steps are the result's subgoals."""
         started = time.monotonic()
         kind = UNAVAILABLE
         try:
@@ -124,16 +125,12 @@ class SketchWorker:
                 kind = EXCEPTION
                 async with asyncio.timeout(timeout):
                     text, open_ends, tickets = await self._fill(session, goal, script)
-        except TimeoutError:
-            return failed(self.strategy, "timeout", started)
-        except NoProof as reason:
-            return failed(self.strategy, str(reason), started)
         except ChatError as error:
             if error.code == "llm_timeout":
                 return failed(self.strategy, "timeout", started)
             return failed(self.strategy, str(error), started, UNAVAILABLE)
         except Exception as error:
-            return failed(self.strategy, f"{type(error).__name__}: {error}", started, kind)
+            return failed_by(error, self.strategy, started, kind)
         seconds = time.monotonic() - started
         metadata: dict[str, Any] = {"sketch": script, "usage": msgspec.to_builtins(answer.usage)}
         if not open_ends:
@@ -197,30 +194,29 @@ class SketchWorker:
             ticket = await self._request(goal, waiting[0], unfilled + 1)
             if ticket is not None and (proof := _proof_in(ticket, waiting[0])):
                 candidate = replace(text, waiting[0], proof)
-                if await _elaborates(session, candidate):
+                filled = await session.check(candidate, timeout=DEFAULT_CHECK_SECONDS)
+                if isinstance(filled, CheckResult) and not (filled.errors or filled.stopped):
                     text = candidate
                     continue
             unfilled += 1
             tickets += [ticket.ticket_id] if ticket is not None else []
 
     async def _request(self, goal: Goal, step: Sorry, number: int) -> Ticket | None:
-        if self._lemmas is None:
+        """Request a lemma for a step, and return its ticket; None without a marketplace."""
+        if self._ledger is None:
             return None
-        ticket_id = await self._lemmas.request_lemma(
-            goal=step.goal.target,
-            context=_context(step),
-            suggested_name=_lemma_name(goal, number),
-            priority=goal.estimated_difficulty,
-            imports=goal.imports,
-            preamble=goal.preamble,
-            requested_by="sketch",
-        )
-        return await self._lemmas.get_ticket(ticket_id)
-
-
-def _lemma_name(goal: Goal, number: int) -> str:
-    name = re.sub(r"[^A-Za-z0-9]+", "_", goal.id)
-    return f"{'goal_' if name[:1].isdigit() else ''}{name}_step{number}"
+        name = re.sub(r"[^A-Za-z0-9]+", "_", goal.id)
+        with Marketplace(self._ledger) as marketplace:
+            ticket_id = await marketplace.request_lemma(
+                goal=step.goal.target,
+                context=_context(step),
+                suggested_name=f"{'goal_' if name[:1].isdigit() else ''}{name}_step{number}",
+                priority=goal.estimated_difficulty,
+                imports=goal.imports,
+                preamble=goal.preamble,
+                requested_by="sketch",
+            )
+            return await marketplace.get_ticket(ticket_id)
 
 
 async def _check_script(
@@ -254,11 +250,6 @@ def _proof_in(ticket: Ticket, step: Sorry) -> str:
         return ""
     _, head, proof = (ticket.completed_proof or "").partition(f"theorem {ticket.statement} :=")
     return f"exact {proof.strip()}" if head else ""
-
-
-async def _elaborates(session: AsyncLeanSession, text: str) -> bool:
-    result = await session.check(text, timeout=DEFAULT_CHECK_SECONDS)
-    return isinstance(result, CheckResult) and not result.errors and not result.stopped
 
 
 def script_of(answer: str) -> str:
@@ -302,5 +293,5 @@ def _taken_back(text: str, column: int) -> str:
 strategy = Strategy(
     "a language model proposes `have` steps, micro fills them in",
     6.0,
-    lambda tools: SketchWorker(tools.lean, lemmas=tools.lemmas),
+    lambda tools: SketchWorker(tools.lean, ledger=tools.ledger),
 )

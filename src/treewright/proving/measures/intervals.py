@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from treewright.kernel.stats.student import expanded_tail, student_quantile
+from treewright.kernel.stats import expanded_tail, student_quantile
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,10 @@ graph. `invariants.check` recomputes them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
+from math import prod
+from typing import NamedTuple
 
 
 class Status(IntEnum):
@@ -22,6 +25,7 @@ class Status(IntEnum):
     DEAD = 2
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """A goal with its edges and statistics.
 
@@ -36,44 +40,26 @@ class Node:
         outlook: A value of the policies that need one.
     """
 
-    __slots__ = (
-        "depth",
-        "edges",
-        "estimate",
-        "exhausted",
-        "id",
-        "key",
-        "live",
-        "outlook",
-        "parents",
-        "rank",
-        "solution",
-        "solution_size",
-        "status",
-        "total",
-        "tries",
-        "virtual",
-        "visits",
-    )
+    id: int
+    key: str
+    depth: int
+    rank: int
+    estimate: float
+    status: Status = Status.OPEN
+    exhausted: bool = False
+    edges: list[Edge] = field(default_factory=list)
+    live: list[Edge] = field(default_factory=list)
+    parents: list[Edge] = field(default_factory=list)
+    solution: Edge | None = None
+    solution_size: int = 0
+    visits: int = 0
+    tries: int = 0
+    total: float = 0.0
+    virtual: int = 0
+    outlook: float = field(init=False)
 
-    def __init__(self, identity: int, key: str, depth: int, rank: int, estimate: float) -> None:
-        self.id = identity
-        self.key = key
-        self.depth = depth
-        self.rank = rank
-        self.estimate = estimate
-        self.status = Status.OPEN
-        self.exhausted = False
-        self.edges: list[Edge] = []
-        self.live: list[Edge] = []
-        self.parents: list[Edge] = []
-        self.solution: Edge | None = None
-        self.solution_size = 0
-        self.visits = 0
-        self.tries = 0
-        self.total = 0.0
-        self.virtual = 0
-        self.outlook = estimate
+    def __post_init__(self) -> None:
+        self.outlook = self.estimate
 
     @property
     def value(self) -> float:
@@ -83,6 +69,7 @@ class Node:
         return self.total / self.visits if self.visits else self.estimate
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Edge:
     """An action at a node, with the goals that it leaves. All of them must be solved.
 
@@ -93,64 +80,36 @@ class Edge:
             action leaves.
     """
 
-    __slots__ = (
-        "action",
-        "children",
-        "id",
-        "layout",
-        "parent",
-        "prior",
-        "promise",
-        "status",
-        "total",
-        "unsolved",
-        "virtual",
-        "visits",
-    )
+    id: int
+    parent: Node
+    action: str
+    prior: float | None
+    children: tuple[Node, ...]
+    layout: tuple[tuple[int, ...], ...] = ()
+    promise: float = field(init=False)
+    status: Status = Status.OPEN
+    unsolved: int = 0
+    visits: int = 0
+    total: float = 0.0
+    virtual: int = 0
 
-    def __init__(
-        self,
-        identity: int,
-        parent: Node,
-        action: str,
-        prior: float | None,
-        children: tuple[Node, ...],
-    ) -> None:
-        self.id = identity
-        self.parent = parent
-        self.action = action
-        self.prior = prior
-        self.children = children
-        self.layout: tuple[tuple[int, ...], ...] = ()
-        promise = 1.0
-        for child in children:
-            promise *= child.estimate
-        self.promise = promise
-        self.status = Status.OPEN
-        self.unsolved = 0
-        self.visits = 0
-        self.total = 0.0
-        self.virtual = 0
+    def __post_init__(self) -> None:
+        self.promise = prod((child.estimate for child in self.children), start=1.0)
 
 
+@dataclass(slots=True)
 class Changes:
     """The nodes that one change to the graph solved or made dead, in the order of propagation."""
 
-    __slots__ = ("dead", "solved")
-
-    def __init__(self) -> None:
-        self.solved: list[Node] = []
-        self.dead: list[Node] = []
+    solved: list[Node] = field(default_factory=list)
+    dead: list[Node] = field(default_factory=list)
 
 
-class Child:
+class Child(NamedTuple):
     """A goal that an action leaves, with the estimated probability that it can be solved."""
 
-    __slots__ = ("estimate", "key")
-
-    def __init__(self, key: str, estimate: float) -> None:
-        self.key = key
-        self.estimate = estimate
+    key: str
+    estimate: float
 
 
 class Graph:

@@ -7,10 +7,10 @@ entry-point group `treewright.policies`.
 from __future__ import annotations
 
 from treewright.search.policies.ab_mcts import AbMcts
-from treewright.search.policies.base import Choice, Policy
 from treewright.search.policies.beam import Beam
 from treewright.search.policies.best_first import BestFirst
 from treewright.search.policies.mcts import Mcts
+from treewright.search.policies.policy import Choice, Policy
 from treewright.search.policies.random import Random
 from treewright.search.policy_registry import PolicyRegistry
 

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from random import Random
 from typing import ClassVar
 
-from treewright.search.branch import Branch
-from treewright.search.policies.base import Choice, Policy, Positive
-from treewright.search.tree import Tree
+from treewright.search.policies.policy import Choice, Policy, Positive
+from treewright.search.tree import Branch, Tree
 
 _STEEPEST = -18.0
 """The smallest uniform number, 2**-53, to this power is still a float."""

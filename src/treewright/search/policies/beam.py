@@ -10,9 +10,8 @@ from collections.abc import Iterable
 from random import Random
 from typing import ClassVar
 
-from treewright.search.branch import Branch, Status
-from treewright.search.policies.base import AtLeastOne, Choice, Policy, any_action
-from treewright.search.tree import Tree
+from treewright.search.policies.policy import AtLeastOne, Choice, Policy, any_action
+from treewright.search.tree import Branch, Status, Tree
 
 
 class Beam(Policy, frozen=True, tag="beam"):

@@ -15,8 +15,7 @@ import math
 from random import Random
 from typing import ClassVar, Literal
 
-from treewright.search.branch import Branch
-from treewright.search.policies.base import (
+from treewright.search.policies.policy import (
     Choice,
     NotNegative,
     Policy,
@@ -24,7 +23,7 @@ from treewright.search.policies.base import (
     Power,
     any_action,
 )
-from treewright.search.tree import Tree
+from treewright.search.tree import Branch, Tree
 
 
 class Mcts(Policy, frozen=True, tag="mcts"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random as Stream
 from typing import ClassVar
 
-from treewright.search.policies.base import Choice, Policy, any_action
+from treewright.search.policies.policy import Choice, Policy, any_action
 from treewright.search.tree import Tree
 
 

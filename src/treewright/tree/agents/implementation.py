@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from treewright.kernel.procs.cancellation import check
-from treewright.llm.reasoning import without_reasoning
+from treewright.llm.chat import without_reasoning
 from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage, largest_usage, sane_usage
 from treewright.tree.agents import prompt_templates, review_round, transcript

@@ -11,13 +11,13 @@ import math
 import sys
 from collections.abc import Sequence
 
-from treewright.kernel.stats.rounding import (
+from treewright.kernel.stats import (
     beyond_resolution,
     beyond_rounding,
     same_measurement,
     sizes_of_changes,
+    student_quantile,
 )
-from treewright.kernel.stats.student import student_quantile
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import paired
 from treewright.tree.deciding.results import Results

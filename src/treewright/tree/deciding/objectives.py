@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from treewright.kernel.stats.rounding import same_measurement
+from treewright.kernel.stats import same_measurement
 from treewright.tree.config import Config, MetricConfig
 from treewright.tree.deciding.results import FIRST, Part, Results, parse_results
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from treewright.kernel.stats.student import expanded_tail, student_quantile
+from treewright.kernel.stats import expanded_tail, student_quantile
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000

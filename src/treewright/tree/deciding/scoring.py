@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from treewright.kernel.stats.rounding import same_measurement
+from treewright.kernel.stats import same_measurement
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import gains
 from treewright.tree.deciding.gains import Round

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 import treewright
-from treewright.kernel.executors.base import Done, WorkerLost
 from treewright.kernel.executors.dask import FunctionExecutor, check_workers, clear_event, connect
+from treewright.kernel.executors.protocol import Done, WorkerLost
 from treewright.kernel.procs.cancellation import Fence
 from treewright.tree.evaluating.remote_claims import ClaimServer
 from treewright.tree.evaluating.remote_worker import (

@@ -19,7 +19,7 @@ from treewright.kernel.errors import StorageError
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.kernel.storage import artifacts, atomic, untrusted
 from treewright.kernel.storage.artifacts import Artifact
-from treewright.kernel.text.path_list import format_paths
+from treewright.kernel.text.printable import format_paths
 from treewright.llm.usage import Usage
 from treewright.tree.agents.backend import AGENT_TIMEOUT, AgentFailure
 from treewright.tree.agents.implementation import Assignment, implement

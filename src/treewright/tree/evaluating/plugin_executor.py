@@ -16,8 +16,8 @@ import msgspec
 
 import treewright
 from treewright.kernel.executors import backends
-from treewright.kernel.executors.base import Done, Executor, WorkerLost, current_stop
 from treewright.kernel.executors.dask_worker import check_version
+from treewright.kernel.executors.protocol import Done, Executor, WorkerLost, current_stop
 from treewright.kernel.procs.cancellation import Fence
 from treewright.tree.evaluating.remote_worker import RemoteTask, evaluate_in, mark
 from treewright.tree.evaluating.transport import Packer, received, remote_url

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.executors.base import Done, Worker
+from treewright.kernel.executors.protocol import Done, Worker
 from treewright.kernel.procs.cancellation import Fence
 from treewright.kernel.storage import artifacts, untrusted
 from treewright.kernel.storage.artifacts import Artifact

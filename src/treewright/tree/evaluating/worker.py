@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from treewright.kernel.executors.base import WorkerLost
+from treewright.kernel.executors.protocol import WorkerLost
 from treewright.tree.evaluating import heldout, simulation
 from treewright.tree.evaluating.evaluation import Evaluator
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest

@@ -18,7 +18,7 @@ from treewright.kernel.procs import process
 from treewright.kernel.procs.containment import NO_LIMITS, Limits
 from treewright.kernel.procs.process import ProcessResult
 from treewright.kernel.storage import untrusted
-from treewright.kernel.text.path_list import format_paths
+from treewright.kernel.text.printable import format_paths
 from treewright.tree.config import SweepConfig, TestsConfig
 from treewright.tree.guard import protected_files, root_checkout, seals, shared_paths
 from treewright.tree.guard.baselines import DECIDING_FILE_CHANGED, DecidingFiles

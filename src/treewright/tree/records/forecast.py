@@ -16,7 +16,7 @@ import msgspec
 
 from treewright.kernel.clock import seconds_between
 from treewright.kernel.errors import TreewrightError
-from treewright.kernel.stats.student import student_quantile
+from treewright.kernel.stats import student_quantile
 from treewright.kernel.text.numbers import seconds
 from treewright.tree.records import store
 from treewright.tree.records.description import most_evaluations

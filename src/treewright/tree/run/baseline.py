@@ -15,7 +15,7 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.storage import artifacts, atomic, untrusted
 from treewright.kernel.storage.artifacts import Artifact
-from treewright.kernel.text.path_list import format_paths
+from treewright.kernel.text.printable import format_paths
 from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.deciding import objectives
 from treewright.tree.deciding.repeated import NotOneTable

@@ -6,7 +6,7 @@ import errno
 from typing import TypeGuard
 
 from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, UsageError
-from treewright.kernel.executors.base import WorkerLost
+from treewright.kernel.executors.protocol import WorkerLost
 from treewright.kernel.procs import process
 from treewright.llm.usage import Usage
 from treewright.tree.evaluating.heldout import HeldoutOutcome

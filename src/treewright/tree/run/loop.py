@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from treewright.kernel.executors.base import Done, Executor, Worker
+from treewright.kernel.executors.protocol import Done, Executor, Worker
 from treewright.kernel.procs import proctree
 from treewright.tree.deciding.caps import CAP_REACHED
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.stats.rounding import same_measurement
+from treewright.kernel.stats import same_measurement
 from treewright.tree.config import Config
 from treewright.tree.deciding import gains, objectives
 from treewright.tree.deciding.results import FIRST, Part, Results

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.procs import process
-from treewright.kernel.stats.rounding import same_measurement
+from treewright.kernel.stats import same_measurement
 from treewright.tree.evaluating.command_logs import end_of
 from treewright.tree.evaluating.perturbation import CONTROL, perturb, write
 from treewright.tree.repository.git import git

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from treewright.kernel.errors import UsageError
-from treewright.kernel.text.path_list import format_paths
+from treewright.kernel.text.printable import format_paths
 from treewright.tree.starter.columns import Column
 from treewright.tree.starter.survey import Survey, python_name, time_budget
 from treewright.tree.starter.task import (

@@ -6,9 +6,9 @@ entry-point group `treewright.andor_policies`.
 
 from __future__ import annotations
 
-from treewright.search.andor.policies.base import Descent, Policy
 from treewright.search.andor.policies.beam import Beam
 from treewright.search.andor.policies.best_first import BestFirst
+from treewright.search.andor.policies.goal_policy import Descent, Policy
 from treewright.search.andor.policies.mcts import Mcts
 from treewright.search.andor.policies.random import Random
 from treewright.search.policy_registry import PolicyRegistry

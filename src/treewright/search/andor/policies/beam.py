@@ -19,9 +19,9 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from treewright.search.andor.graph import Edge, Graph, Node, Status
-from treewright.search.andor.policies.base import Descent, Policy, Share
-from treewright.search.andor.statistics import Backup, Step
-from treewright.search.policies.base import AtLeastOne
+from treewright.search.andor.policies.goal_policy import Descent, Policy, Share
+from treewright.search.andor.visits import Backup, Step
+from treewright.search.policies.policy import AtLeastOne
 
 
 class Beam(Policy, msgspec.Struct, frozen=True, tag="beam"):

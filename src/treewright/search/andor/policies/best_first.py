@@ -16,8 +16,8 @@ from typing import ClassVar
 import msgspec
 
 from treewright.search.andor.graph import Changes, Edge, Graph, Node, Status
-from treewright.search.andor.policies.base import Descent, Policy, Share
-from treewright.search.andor.statistics import Backup, Step, back_up
+from treewright.search.andor.policies.goal_policy import Descent, Policy, Share
+from treewright.search.andor.visits import Backup, Step, back_up
 
 
 class BestFirst(Policy, msgspec.Struct, frozen=True, tag="best-first"):

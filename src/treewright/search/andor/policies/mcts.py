@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from treewright.search.andor.graph import Edge, Graph, Node, Status
-from treewright.search.andor.policies.base import Descent, Policy, Share
-from treewright.search.andor.statistics import Backup, Step
-from treewright.search.policies.base import NotNegative
+from treewright.search.andor.policies.goal_policy import Descent, Policy, Share
+from treewright.search.andor.visits import Backup, Step
+from treewright.search.policies.policy import NotNegative
 
 
 class Mcts(Policy, msgspec.Struct, frozen=True, tag="mcts"):

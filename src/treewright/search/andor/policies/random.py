@@ -8,8 +8,8 @@ from typing import ClassVar
 import msgspec
 
 from treewright.search.andor.graph import Graph, Status
-from treewright.search.andor.policies.base import Descent, Policy, Share
-from treewright.search.andor.statistics import Backup, Step
+from treewright.search.andor.policies.goal_policy import Descent, Policy, Share
+from treewright.search.andor.visits import Backup, Step
 
 
 class Random(Policy, msgspec.Struct, frozen=True, tag="random"):

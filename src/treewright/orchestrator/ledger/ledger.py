@@ -7,12 +7,11 @@ programs that read them.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import queue
+import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,9 +21,17 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import require_several
 from treewright.kernel.storage import database
 from treewright.kernel.text import jsontext
+from treewright.orchestrator.bandit import ALPHA, PRIOR_SUCCESS, Arm
 from treewright.orchestrator.goals import normal_form
-from treewright.orchestrator.ledger import records
-from treewright.orchestrator.ledger.records import Attempt, CacheEntry, StoredProof
+from treewright.orchestrator.ledger.attempts import (
+    IS_TRIAL,
+    STUB_TOOLCHAIN,
+    TRIALS,
+    Attempt,
+    AttemptCounts,
+    add_attempt,
+    is_stub_ledger,
+)
 from treewright.orchestrator.ledger.schema import (
     DEFAULT_PATH,
     DEFAULT_WAIT_SECONDS,
@@ -32,19 +39,10 @@ from treewright.orchestrator.ledger.schema import (
     open_ledger,
     readable_errors,
 )
-from treewright.orchestrator.ledger.statistics import (
-    IS_TRIAL,
-    STUB_TOOLCHAIN,
-    TRIALS,
-    AttemptCounts,
-    is_stub_ledger,
-)
-from treewright.orchestrator.scheduling.bandit import ALPHA, PRIOR_SUCCESS, Arm
 from treewright.orchestrator.types import Goal, StrategyType
-from treewright.proving.learning import Lesson
+from treewright.proving.learning import FADING, Lesson, select_lessons
 
-_MAX_BATCH = 512
-_Entry = tuple[Attempt, asyncio.AbstractEventLoop, "asyncio.Future[None]"]
+_TURNSTILE = "⊢ "
 _LEARN = f"""
 INSERT INTO bandit (goal_class, strategy, success_rate, seconds, trials, successes)
 VALUES (?1, ?2, {1 - ALPHA} * {PRIOR_SUCCESS} + {ALPHA} * ?3, ?4, 1, ?3)
@@ -54,6 +52,39 @@ ON CONFLICT (goal_class, strategy) DO UPDATE SET
     trials = trials + 1,
     successes = successes + ?3
 """  # noqa: S608 - the numbers are constants of the bandit
+
+
+_LESSON_COLUMNS = "goal_class, shape, tried, helped, seconds, prior"
+_ADD_LESSON = f"""
+INSERT INTO lessons ({_LESSON_COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (goal_class, shape) DO UPDATE SET
+    tried = ?7 * tried + ?3,
+    helped = ?7 * helped + ?4,
+    seconds = ?7 * seconds + ?5,
+    prior = ?7 * prior + ?6
+"""  # noqa: S608 - our own text
+_CACHE_TACTICS = """
+INSERT INTO tactic_cache (goal_hash, target_hash, goal_text, tactics, success_rate, avg_time,
+    use_count, last_used)
+VALUES (?, ?, ?, ?, ?, ?, 0, ?)
+ON CONFLICT (goal_hash) DO UPDATE SET tactics = excluded.tactics,
+    success_rate = excluded.success_rate, avg_time = excluded.avg_time,
+    last_used = excluded.last_used
+"""
+_COUNT_CACHE_USE = f"""
+UPDATE tactic_cache SET use_count = use_count + 1, last_used = ?1,
+    success_rate = {1 - ALPHA} * success_rate + {ALPHA} * ?2,
+    avg_time = {1 - ALPHA} * avg_time + {ALPHA} * ?3
+WHERE goal_hash = ?4
+"""  # noqa: S608 - the numbers are constants of the bandit
+
+
+class StoredProof(msgspec.Struct, frozen=True):
+    """A success in the file: a claim, until the replay check has accepted it again."""
+
+    attempt: int
+    goal_id: str
+    tactics: tuple[str, ...]
 
 
 class Ledger:
@@ -80,6 +111,7 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
+        """Close the connection; the ledger cannot be used any more."""
         with self._lock:
             self._connection.close()
 
@@ -145,10 +177,23 @@ class Ledger:
         errors = readable_errors(self.path, self._wait)
         with self._lock, errors, database.transaction(self._connection):
             for attempt in attempts:
-                if records.add_attempt(self._connection, attempt):
-                    self._learn(attempt)
-                    records.add_lessons(self._connection, attempt.lessons)
-                    self._cache_tactics(attempt)
+                if not add_attempt(self._connection, attempt):
+                    continue
+                self._learn(attempt)
+                # Newer lessons are added to the older ones, which fade.
+                self._connection.executemany(
+                    _ADD_LESSON,
+                    [
+                        (x.goal_class, x.shape, x.tried, x.helped, x.seconds, x.prior,
+                         FADING**x.tried)
+                        for x in attempt.lessons
+                    ],
+                )  # fmt: skip
+                if attempt.success and attempt.tactics and attempt.strategy != StrategyType.CACHE:
+                    hashes = attempt.goal_hash, attempt.target_hash or attempt.goal_hash
+                    self._cache_tactics(
+                        hashes, attempt.goal_text, attempt.tactics, 1.0, attempt.time_seconds
+                    )
 
     def _learn(self, attempt: Attempt) -> None:
         """Update the bandit's averages with a trial; stubs count only in a ledger of stubs."""
@@ -160,20 +205,6 @@ class Ledger:
                 _LEARN,
                 (goal_class, attempt.strategy, int(attempt.success), attempt.time_seconds),
             )
-
-    def _cache_tactics(self, attempt: Attempt) -> None:
-        """Store the tactics of a proof, unless they come from the cache."""
-        if not attempt.success or not attempt.tactics or attempt.strategy == StrategyType.CACHE:
-            return
-        entry = CacheEntry(
-            attempt.goal_hash,
-            attempt.target_hash or attempt.goal_hash,
-            attempt.goal_text,
-            attempt.tactics,
-            1.0,
-            attempt.time_seconds,
-        )
-        self._connection.execute(*records.store_tactics(entry))
 
     def arms(self) -> dict[tuple[str, str], Arm]:
         """Return the averages of each strategy in each class of goals; `""` is all goals.
@@ -189,7 +220,18 @@ class Ledger:
 
     def lessons(self) -> tuple[Lesson, ...]:
         """Return the lessons of all searches so far."""
-        return records.read_lessons(self.query)
+        # Rounded, so that the record of a run's lessons is exact.
+        return select_lessons(
+            Lesson(
+                row["goal_class"],
+                row["shape"],
+                round(row["tried"], 4),
+                round(row["helped"], 4),
+                round(row["seconds"], 4),
+                round(row["prior"], 6),
+            )
+            for row in self.query(f"SELECT {_LESSON_COLUMNS} FROM lessons")  # noqa: S608
+        )
 
     def lessons_of_run(self, run_id: str) -> tuple[Lesson, ...]:
         """Return the lessons that a run uses from its start to its end.
@@ -223,8 +265,20 @@ class Ledger:
         require_several(tactics=tactics)
         text, target = (goal.shown, goal.text) if isinstance(goal, Goal) else (goal, goal)
         hashes = self.hash_goal(goal), self.hash_goal(target)
-        entry = CacheEntry(*hashes, text, tuple(tactics), success_rate, avg_time)
-        self._write(*records.store_tactics(entry))
+        self._cache_tactics(hashes, text, tactics, success_rate, avg_time)
+
+    def _cache_tactics(
+        self,
+        hashes: tuple[str, str],
+        text: str,
+        tactics: Sequence[str],
+        success_rate: float,
+        avg_time: float,
+    ) -> None:
+        """Replace a goal's tactics and keep their use count; `hashes`: of the goal, its target."""
+        script = json.dumps(tactics, ensure_ascii=False)
+        row = (*hashes, text, script, success_rate, avg_time, timestamp())
+        self._write(_CACHE_TACTICS, row)
 
     def get_cached_tactics(self, goal: Goal | str) -> dict[str, Any] | None:
         """Return `tactics`, `success_rate`, `avg_time` and `use_count` for an equal goal, or None.
@@ -232,15 +286,20 @@ class Ledger:
         For a text without an entry, return the most reliable entry of a goal with this text in
         some context.
         """
-        wanted, by_text = self.hash_goal(goal), not isinstance(goal, Goal)
-        found = records.find_tactics(self.query, wanted, in_any_context=by_text)
-        return None if found is None else {**dict(found), "tactics": self._tactics(found)}
+        wanted = self.hash_goal(goal)
+        rows = self.query("SELECT * FROM tactic_cache WHERE goal_hash = ?", [wanted])
+        if not rows and not isinstance(goal, Goal):
+            rows = self.query(
+                "SELECT * FROM tactic_cache WHERE target_hash = ? "
+                "ORDER BY success_rate DESC, goal_hash LIMIT 1",
+                [wanted],
+            )
+        return {**dict(rows[0]), "tactics": self._tactics(rows[0])} if rows else None
 
     def note_cache_use(self, goal: Goal | str, *, success: bool, seconds: float) -> None:
-        """Count a use of the cached tactics and its outcome."""
-        self._write(
-            *records.count_tactics_use(self.hash_goal(goal), success=success, seconds=seconds)
-        )
+        """Count a use of the cached tactics; rate and time are averages with the bandit's α."""
+        values = [timestamp(), int(success), seconds, self.hash_goal(goal)]
+        self._write(_COUNT_CACHE_USE, values)
 
     # -- proofs of an earlier process ----------------------------------------------------
 
@@ -291,6 +350,7 @@ class Ledger:
         return run_id
 
     def finish_run(self, run_id: str) -> None:
+        """Record that a run ended, so that it is not continued."""
         self._write("UPDATE runs SET finished_at = ? WHERE run_id = ?", [timestamp(), run_id])
 
     # -- plumbing -------------------------------------------------------------------------
@@ -316,63 +376,23 @@ class Ledger:
             self._connection.execute(sql, values)
 
 
-class LedgerWriter:
-    """Records attempts from asyncio, in a thread.
+@dataclass(frozen=True, slots=True)
+class CachedTactics:
+    """A script that closed an equal goal, and its success rate."""
 
-    `record` returns when the attempt is on disk. Attempts that end during a commit share the next
-    one, so that the cost of syncing is divided by the number of active goals. `close` waits until
-    all attempts are written.
-    """
+    tactic: str
+    success_rate: float
+
+
+class LedgerTacticCache:
+    """The tactic cache of a ledger as a source for proof search."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._entries: queue.SimpleQueue[_Entry | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._write, name="ledger", daemon=True)
-        self._thread.start()
 
-    async def record(self, attempt: Attempt) -> None:
-        """Record an attempt, also if the caller is cancelled; return when it is on disk."""
-        loop = asyncio.get_running_loop()
-        written: asyncio.Future[None] = loop.create_future()
-        self._entries.put((attempt, loop, written))
-        await asyncio.shield(written)
-
-    def close(self) -> None:
-        self._entries.put(None)
-        self._thread.join()
-
-    def _write(self) -> None:
-        open_ = True
-        while open_:
-            batch: list[_Entry] = []
-            entry = self._entries.get()
-            while entry is not None:
-                batch.append(entry)
-                if len(batch) == _MAX_BATCH:
-                    break
-                try:
-                    entry = self._entries.get_nowait()
-                except queue.Empty:
-                    break
-            open_ = entry is not None
-            if batch:
-                self._commit(batch)
-
-    def _commit(self, batch: list[_Entry]) -> None:
-        failure: Exception | None = None
-        try:
-            self._ledger.record([attempt for attempt, _, _ in batch])
-        except Exception as error:
-            failure = error
-        for _, loop, written in batch:
-            with contextlib.suppress(RuntimeError):  # the loop is closed, and no task waits
-                loop.call_soon_threadsafe(_settle, written, failure)
-
-
-def _settle(written: asyncio.Future[None], failure: Exception | None) -> None:
-    if written.done():
-        return
-    if failure is None:
-        written.set_result(None)
-    else:
-        written.set_exception(failure)
+    def tactics_for(self, goal: str) -> Sequence[CachedTactics]:
+        """Return the script that closed a goal before, as Lean displays the goal."""
+        cached = self._ledger.get_cached_tactics(goal.removeprefix(_TURNSTILE))
+        if cached is None or not cached["tactics"]:
+            return ()
+        return (CachedTactics("\n".join(cached["tactics"]), cached["success_rate"]),)

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from treewright.kernel.errors import StorageError
-from treewright.orchestrator import api
-from treewright.orchestrator.ledger.records import Attempt
-from treewright.orchestrator.ledger.store import Ledger
+from treewright.orchestrator import http_documents as api
+from treewright.orchestrator.ledger.attempts import Attempt
+from treewright.orchestrator.ledger.ledger import Ledger
+from treewright.orchestrator.ledger.schema import open_for_reading
 from treewright.orchestrator.marketplace.market import Marketplace
 from treewright.orchestrator.types import StrategyType
 
@@ -154,7 +155,7 @@ def test_reading_beside_a_writer_changes_nothing(ledger: Path) -> None:
 
 
 def test_the_connection_cannot_write(ledger: Path) -> None:
-    with pytest.raises(StorageError, match="readonly"), api.open_for_reading(ledger) as connection:
+    with pytest.raises(StorageError, match="readonly"), open_for_reading(ledger) as connection:
         connection.execute("DELETE FROM attempts")
     assert api.stats(ledger)["attempts"] == 4
 

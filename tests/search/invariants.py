@@ -1,11 +1,10 @@
-"""The invariants of a search tree, recomputed from its choices. For the tests."""
+"""The invariants of a search tree, recomputed from its choices."""
 
 from __future__ import annotations
 
 import math
 
-from treewright.search.branch import Branch, Status
-from treewright.search.tree import Tree
+from treewright.search.tree import Branch, Status, Tree
 
 
 def check(tree: Tree) -> None:

@@ -6,30 +6,19 @@ The value of a goal is the probability that it can be solved: 1 if it is solved,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from treewright.search.andor.graph import Edge, Node
+
+if TYPE_CHECKING:
+    from treewright.search.andor.policies.goal_policy import Policy
 
 Backup = Literal["product", "min"]
 Step = tuple[Node, Edge]
 
 
-class EdgeValue(Protocol):
-    """How the value of an edge follows from the values of its goals."""
-
-    @property
-    def discount(self) -> float:
-        """The factor of each step, so that the shorter of two equal paths has the higher value."""
-        ...
-
-    @property
-    def backup(self) -> Backup:
-        """The product of the goals' values, or the least of them."""
-        ...
-
-
 def back_up(
-    path: Sequence[Step], leaf: Node, value: float, rule: EdgeValue, released: int = 0
+    path: Sequence[Step], leaf: Node, value: float, policy: Policy, released: int = 0
 ) -> None:
     """Add one visit of a leaf, and the values that follow from it along the path.
 
@@ -38,7 +27,7 @@ def back_up(
         leaf: The goal that was visited.
         value: The value of this visit of the leaf. It enters the values of the edges above instead
             of the mean of the leaf.
-        rule: How the value of an edge follows from the values of its goals.
+        policy: Its `discount` and `backup` give the value of an edge from those of its goals.
         released: How many reservations of the path end with this visit.
     """
     leaf.tries += 1
@@ -46,8 +35,8 @@ def back_up(
     leaf.total += value
     leaf.virtual -= released
     child = leaf
-    discount = rule.discount
-    product = rule.backup == "product"
+    discount = policy.discount
+    product = policy.backup == "product"
     for node, edge in reversed(path):
         value *= discount
         children = edge.children

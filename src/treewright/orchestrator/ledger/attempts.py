@@ -1,4 +1,4 @@
-"""Sums over the attempts of a ledger, and reading the attempts for people and programs.
+"""The attempts of a ledger: one row, the sums over them, and reading them.
 
 `ledger stats`, `bg`, the HTTP API, the dashboard and the bank's results use the same sums:
 
@@ -21,13 +21,25 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import msgspec
+
+from treewright.kernel.clock import timestamp
 from treewright.kernel.text import jsontext
 from treewright.orchestrator.types import PROFILE_VARIABLE, PROJECT_CLASS
+from treewright.proving.learning import Lesson
 
 if TYPE_CHECKING:
-    from treewright.orchestrator.ledger.store import Ledger
+    from treewright.orchestrator.ledger.ledger import Ledger
+
+Status = Literal["proved", "failed", "timeout", "error", "rejected", "cancelled", "unavailable"]
+"""How an attempt ended.
+
+`rejected`: the replay check refused the worker's claim. `error`: Lean ended, or the worker raised
+an exception. `unavailable`: the attempt could not begin, because a part of the strategy was
+missing."""
+
 
 TRIALS: frozenset[str] = frozenset({"proved", "failed", "timeout", "rejected"})
 IS_TRIAL = f"status IN ({', '.join(repr(status) for status in sorted(TRIALS))})"
@@ -38,9 +50,75 @@ STUB_NOTICE = "ledger of stub strategies (profile 0): they prove nothing"
 _STUB_PREFIX = "stubs-"
 _GOAL_KEY = f"CASE goal_class WHEN '{PROJECT_CLASS}' THEN goal_id ELSE goal_hash END"
 _JSON_COLUMNS = ("tactics", "subgoals", "metadata")
+_INSERT_ATTEMPT = """
+INSERT INTO attempts (attempt_key, run_id, goal_id, goal_hash, goal_text, goal_class, strategy,
+    success, status, time_seconds, cpu_seconds, budget, toolchain, imports, tactics, subgoals,
+    error, metadata, timestamp, target_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (attempt_key) DO NOTHING
+"""
 
 Query = Callable[[str, Sequence[object]], Sequence[sqlite3.Row]]
 """Returns the rows of an SQL query with these values."""
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One row of `attempts`. Recording a second attempt with the same `key` changes nothing."""
+
+    key: str
+    run_id: str
+    goal_id: str
+    goal_hash: str
+    goal_text: str
+    goal_class: str
+    strategy: str
+    status: Status
+    time_seconds: float
+    cpu_seconds: float
+    budget: float
+    toolchain: str
+    imports: tuple[str, ...]
+    tactics: tuple[str, ...] = ()
+    subgoals: tuple[str, ...] = ()
+    error: str | None = None
+    metadata: dict[str, Any] = {}
+    target_hash: str = ""
+    lessons: tuple[Lesson, ...] = ()
+
+    @property
+    def success(self) -> bool:
+        """Whether the replay check accepted the proof."""
+        return self.status == "proved"
+
+
+def add_attempt(connection: sqlite3.Connection, attempt: Attempt) -> bool:
+    """Add a row; return False and change nothing if there is a row with this key."""
+    row = (
+        attempt.key,
+        attempt.run_id,
+        attempt.goal_id,
+        attempt.goal_hash,
+        attempt.goal_text,
+        attempt.goal_class,
+        attempt.strategy,
+        int(attempt.success),
+        attempt.status,
+        attempt.time_seconds,
+        attempt.cpu_seconds,
+        attempt.budget,
+        attempt.toolchain,
+        " ".join(attempt.imports),
+        json.dumps(attempt.tactics, ensure_ascii=False),
+        json.dumps(attempt.subgoals, ensure_ascii=False),
+        attempt.error,
+        msgspec.json.encode(attempt.metadata).decode(),
+        timestamp(),
+        attempt.target_hash or attempt.goal_hash,
+    )
+    return connection.execute(_INSERT_ATTEMPT, row).rowcount == 1
+
+
+# -- the ledger of stubs ----------------------------------------------------------------------
 
 
 def stub_ledger_path(path: Path) -> Path:
@@ -49,6 +127,7 @@ def stub_ledger_path(path: Path) -> Path:
 
 
 def is_stub_ledger(path: Path) -> bool:
+    """Return whether a ledger is for the stubs of profile 0, by its name."""
     return path.name.startswith(_STUB_PREFIX)
 
 
@@ -86,7 +165,12 @@ class AttemptCounts:
             "GROUP BY strategy ORDER BY strategy",
             values,
         )
-        return {row["strategy"]: _with_rate(dict(row)) for row in rows}
+        sums = {row["strategy"]: dict(row) for row in rows}
+        for counts in sums.values():
+            del counts["strategy"]
+            trials = counts["trials"]
+            counts["success_rate"] = counts["successes"] / trials if trials else 0.0
+        return sums
 
     def goals(self) -> dict[str, int]:
         """Return how many goals were tried, and how many of them are solved."""
@@ -97,12 +181,6 @@ class AttemptCounts:
             (),
         )
         return dict(row)
-
-
-def _with_rate(sums: dict[str, Any]) -> dict[str, Any]:
-    del sums["strategy"]
-    trials = sums["trials"]
-    return sums | {"success_rate": sums["successes"] / trials if trials else 0.0}
 
 
 def total(strategies: dict[str, Any], name: str) -> float:

@@ -12,7 +12,7 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.answers import (
@@ -30,7 +30,6 @@ from treewright.lean.sorries import from_check
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
-from treewright.orchestrator.workers.meter import waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +53,39 @@ def failed(strategy: str, error: str, started: float, kind: str = "") -> Result:
     return Result(False, strategy, (), seconds, error=error, metadata=metadata)
 
 
-class Worker(Protocol):
-    """One strategy. The success that `run` reports is a claim, which the scheduler has checked."""
-
-    @property
-    def strategy(self) -> str: ...
-
-    def probe(self) -> Availability: ...
-
-    async def run(self, goal: Goal, timeout: float) -> Result: ...
+class NoProof(Exception):
+    """The strategy has no proof of this goal, or cannot work on it; the text is the reason."""
 
 
-@runtime_checkable
+def failed_by(error: Exception, strategy: str, started: float, kind: str = EXCEPTION) -> Result:
+    """Return the result of an attempt that an exception ended.
+
+    A `TimeoutError` and a `NoProof` are verdicts; `kind` is the kind of any other failure.
+    """
+    if isinstance(error, TimeoutError):
+        return failed(strategy, "timeout", started)
+    if isinstance(error, NoProof):
+        return failed(strategy, str(error), started)
+    return failed(strategy, f"{type(error).__name__}: {error}", started, kind)
+
+
 class SimpleWorker(Protocol):
     """The least that an object needs to be a worker."""
 
     @property
     def strategy(self) -> str: ...
 
-    async def run(self, goal: Goal, timeout: float) -> Result: ...
+    async def run(self, goal: Goal, timeout: float) -> Result:
+        """Try the goal for `timeout` seconds. The scheduler has a reported success checked."""
+        ...
+
+
+class Worker(SimpleWorker, Protocol):
+    """One strategy."""
+
+    def probe(self) -> Availability:
+        """Return whether the strategy can run here. No process or request is started."""
+        ...
 
 
 RunFunction: TypeAlias = Callable[[Goal, float], Awaitable[Result]]
@@ -141,10 +154,6 @@ def _as_worker(given: Any) -> Worker:
     return cast("Worker", _GivenWorker(strategy, run))
 
 
-class NoProof(Exception):
-    """The strategy has no proof of this goal, or cannot work on it; the text is the reason."""
-
-
 @dataclass(frozen=True, slots=True)
 class Hole:
     """The proof states that one script has to close, and the steps that led to them."""
@@ -165,6 +174,7 @@ class LeanWorker(abc.ABC):
         self._lean = lean
 
     def probe(self) -> Availability:
+        """Return that core tactics are available with the Lean of this run."""
         return Availability(True, f"core tactics on {self._lean.description}")
 
     @abc.abstractmethod
@@ -174,6 +184,7 @@ class LeanWorker(abc.ABC):
         """Return the steps that close the hole, or None. `deadline` is of `time.monotonic`."""
 
     async def run(self, goal: Goal, timeout: float) -> Result:
+        """Try the goal in a borrowed session."""
         started = time.monotonic()
         kind = UNAVAILABLE  # until a session is borrowed
         try:
@@ -181,12 +192,8 @@ class LeanWorker(abc.ABC):
                 started, kind = time.monotonic(), EXCEPTION
                 async with asyncio.timeout(timeout):
                     tactics = await self._solve(session, goal, started + timeout)
-        except TimeoutError:
-            return failed(self.strategy, "timeout", started)
-        except NoProof as reason:
-            return failed(self.strategy, str(reason), started)
         except Exception as error:
-            return failed(self.strategy, f"{type(error).__name__}: {error}", started, kind)
+            return failed_by(error, self.strategy, started, kind)
         if tactics is None:
             return failed(self.strategy, "no script of this strategy closes the goal", started)
         return Result(True, self.strategy, tactics, time.monotonic() - started)
@@ -217,59 +224,47 @@ async def check_goal(lean: LeanAccess, session: AsyncLeanSession, goal: Goal) ->
 async def open_goal(session: AsyncLeanSession, goal: Goal) -> list[Hole]:
     """Return the goal's holes, ready for tactics; raise `NoProof` if Lean refuses the goal."""
     if goal.place is not None:
-        return await _holes_of_file(session, goal)
-    steps = statements.introductions(goal)
-    if goal.imports == DEFAULT_IMPORTS and not goal.preamble.strip():
-        opened = await session.start(statements.closed_statement(goal))
-    else:
-        opened = await _only_sorry(session, statements.statement_file(goal))
-    if steps and isinstance(opened, ProofState):
-        opened = await session.run_tactic(opened, steps[0])
-    return [Hole((_state(opened),), steps)]
-
-
-class ThreadWorker(abc.ABC):
-    """A strategy on a library that blocks; it runs in a separate thread."""
-
-    strategy: str
-
-    async def run(self, goal: Goal, timeout: float) -> Result:
-        started = time.monotonic()
-        loop = asyncio.get_running_loop()
-        begun: asyncio.Future[None] = loop.create_future()
-
-        def work() -> tuple[str, ...]:
-            loop.call_soon_threadsafe(begun.set_result, None)
-            return self.prove(goal, time.monotonic() + timeout)
-
-        task = asyncio.create_task(asyncio.to_thread(work))
+        result = await session.check(
+            goal.place.source,
+            sorries=True,
+            until=goal.place.declaration,
+            timeout=DEFAULT_CHECK_SECONDS,
+        )
+        if not isinstance(result, CheckResult):
+            raise interruption(result)
+        found = {(s.start, s.end): s for s in from_check(goal.place.source, result)}
         try:
-            with waiting():  # for a free thread
-                await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
-            started = time.monotonic()
-            async with asyncio.timeout(timeout):
-                tactics = await task
-        except TimeoutError:
-            return failed(self.strategy, "timeout", started)
-        except NoProof as reason:
-            return failed(self.strategy, str(reason), started)
-        except Exception as error:
-            return failed(self.strategy, f"{type(error).__name__}: {error}", started, EXCEPTION)
-        finally:
-            task.cancel()
-        return Result(True, self.strategy, tactics, time.monotonic() - started)
+            return [Hole(found[hole].states) for hole in goal.place.holes]
+        except KeyError:
+            raise NoProof("the file has no `sorry` there any more") from None
+    if goal.imports == DEFAULT_IMPORTS and not goal.preamble.strip():
+        state = require_state(await session.start(statements.closed_statement(goal)))
+    else:
+        source = statements.statement_file(goal)
+        result = await session.check(source, sorries=True, timeout=DEFAULT_CHECK_SECONDS)
+        if not isinstance(result, CheckResult):
+            raise interruption(result)
+        if result.errors or result.stopped or not result.sorries:
+            text = result.errors[0].text if result.errors else result.stopped
+            raise _refusal(text or "the statement did not elaborate")
+        state = result.sorries[-1].states[0]
+    steps = statements.introductions(goal)
+    if steps:
+        state = require_state(await session.run_tactic(state, steps[0]))
+    return [Hole((state,), steps)]
 
-    @abc.abstractmethod
-    def prove(self, goal: Goal, deadline: float) -> tuple[str, ...]:
-        """Return the tactics that close the goal; raise `NoProof` if there are none."""
 
-
-def _state(result: StepResult) -> ProofState:
+def require_state(result: StepResult) -> ProofState:
+    """Return the state in which a goal begins; raise `NoProof` if Lean refuses the goal."""
     if isinstance(result, ProofState):
         return result
     if isinstance(result, TacticError):
-        raise NoProof(f"Lean does not take the goal: {result.message.splitlines()[0]}")
+        raise _refusal(result.message)
     raise interruption(result)
+
+
+def _refusal(message: str) -> NoProof:
+    return NoProof(f"Lean does not take the goal: {message.splitlines()[0]}")
 
 
 def interruption(result: Timeout | Cancelled | SessionLost) -> Exception:
@@ -277,33 +272,6 @@ def interruption(result: Timeout | Cancelled | SessionLost) -> Exception:
     if isinstance(result, SessionLost):
         return LeanError(f"Lean ended: {result.reason}")
     return TimeoutError()
-
-
-async def _only_sorry(session: AsyncLeanSession, source: str) -> StepResult:
-    result = await session.check(source, sorries=True, timeout=DEFAULT_CHECK_SECONDS)
-    if not isinstance(result, CheckResult):
-        return result
-    if result.errors or result.stopped or not result.sorries:
-        text = result.errors[0].text if result.errors else result.stopped
-        return TacticError(text or "the statement did not elaborate", "statement")
-    return result.sorries[-1].states[0]
-
-
-async def _holes_of_file(session: AsyncLeanSession, goal: Goal) -> list[Hole]:
-    assert goal.place is not None
-    result = await session.check(
-        goal.place.source,
-        sorries=True,
-        until=goal.place.declaration,
-        timeout=DEFAULT_CHECK_SECONDS,
-    )
-    if not isinstance(result, CheckResult):
-        raise interruption(result)
-    found = {(s.start, s.end): s for s in from_check(goal.place.source, result)}
-    try:
-        return [Hole(found[hole].states) for hole in goal.place.holes]
-    except KeyError:
-        raise NoProof("the file has no `sorry` there any more") from None
 
 
 async def run_on_all(
@@ -319,3 +287,8 @@ async def run_on_all(
             return None
         after.append(result)
     return tuple(after)
+
+
+def key_of_states(states: Sequence[ProofState]) -> str:
+    """Return a key that is equal for equal states."""
+    return " ".join(state.hash for state in states)

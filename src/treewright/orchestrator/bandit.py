@@ -36,6 +36,7 @@ class Arm:
     successes: int = 0
 
     def after(self, success: bool, seconds: float) -> Arm:
+        """Return the averages after one more trial."""
         first = self.trials == 0
         return Arm(
             (1 - ALPHA) * self.success_rate + ALPHA * success,
@@ -69,6 +70,7 @@ class Bandit:
         self._limits = dict(limits or {})
 
     def arm(self, strategy: str, goal_class: str = "") -> Arm:
+        """Return the averages of a strategy in a class of goals; `""` is all goals."""
         return self._arms.get((goal_class, strategy), Arm())
 
     def tell(self, strategy: str, goal_class: str, success: bool, seconds: float) -> None:
@@ -77,6 +79,7 @@ class Bandit:
             self._arms[key, strategy] = self.arm(strategy, key).after(success, seconds)
 
     def score(self, strategy: str, goal_class: str = "") -> float:
+        """Return the score of a strategy among the available ones."""
         return self._scores(goal_class, {*self._strategies, strategy})[strategy]
 
     def rank(self, available: Iterable[str], goal_class: str = "") -> list[str]:
@@ -102,13 +105,9 @@ class Bandit:
         own, general = self.arm(strategy, goal_class), self.arm(strategy)
         weight = own.trials / (own.trials + PRIOR_WEIGHT) if goal_class else 1.0
         success = weight * own.success_rate + (1 - weight) * general.success_rate
-        seconds = weight * own.seconds + (1 - weight) * self._known_seconds(general, strategy)
+        limit = self._limits.get(strategy, PRIOR_SECONDS)
+        general_seconds = general.seconds if general.trials else limit
+        seconds = weight * own.seconds + (1 - weight) * general_seconds
         if not own.trials and not general.trials:
-            seconds = self._limit(strategy)
+            seconds = limit
         return success / max(seconds, _MIN_SECONDS)
-
-    def _known_seconds(self, arm: Arm, strategy: str) -> float:
-        return arm.seconds if arm.trials else self._limit(strategy)
-
-    def _limit(self, strategy: str) -> float:
-        return self._limits.get(strategy, PRIOR_SECONDS)

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from treewright.search.andor.graph import Changes, Graph, Node
-from treewright.search.andor.statistics import Backup, Step, back_up
+from treewright.search.andor.visits import Backup, Step, back_up
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
