@@ -83,6 +83,7 @@ def parse_settings(flags: dict[str, Any]) -> Settings:
         advice=flags.get("advice", False),
         noise=flags.get("noise", SourceSettings().noise),
         known=True,
+        strategies=flags.get("strategies", True) and mode == "centralized",
         learned=_read_lessons(flags["ledger"]) if "ledger" in flags else (),
     )
     search = ("simulations", "time_limit", "step_timeout", "seed", "batch", "refute")

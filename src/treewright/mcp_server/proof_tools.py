@@ -92,7 +92,7 @@ def prove(server: ServerState, given: ProveArguments, call: Call) -> Proofs:
         simulations=given.simulations,
         time_limit=given.seconds / 2 if given.refute else given.seconds,
         refute=given.refute,
-        sources=SourceSettings(tactics="\n".join(given.tactics) or None, known=True),
+        sources=SourceSettings(tactics="\n".join(given.tactics) or None, known=True, strategies=True),
     )
     server.files.resolve_target(root, layout.RUNS)
     with lean.proving(call) as processes:

@@ -184,6 +184,7 @@ def prove(
             tactics="\n".join(tactics) or None,
             premises=str(premises) if premises is not None else None,
             known=True,
+            strategies=True,
         ),
         axioms=tuple(sorted(axioms)),
     )

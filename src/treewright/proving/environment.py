@@ -196,13 +196,17 @@ class LeanEnvironment:
         """Return the proof state of the root. Raises LeanError if Lean does not open it."""
         return self._state(0)
 
-    def try_tactic(self, state: ProofState, tactic: str, seconds: float) -> ProofState | None:
+    def try_tactic(
+        self, state: ProofState, tactic: str, seconds: float, heartbeats: int = 0
+    ) -> ProofState | None:
         """Return the state after a tactic; None if it fails. The caller frees the state.
 
         Raises:
             LeanError: Lean was lost, and all states with it.
         """
-        result = self._ask(lambda session: session.run_tactic(state, tactic, seconds))
+        result = self._ask(
+            lambda session: session.run_tactic(state, tactic, seconds, heartbeats=heartbeats)
+        )
         if isinstance(result, SessionLost):
             raise LeanError(f"Lean was lost in `{tactic}`")
         return result if isinstance(result, ProofState) else None

@@ -22,6 +22,9 @@ from treewright.proving.tactics.source import (
 )
 from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
 
+OFFERED_PRIOR = 4.0
+"""The prior of a script that is known to close the root, or likely to: above all others."""
+
 Estimate = Callable[[Sequence[GoalView]], float]
 Recorded = Callable[[int, int], Suggestions | None]
 """Returns the suggestions that a trace has for a node and a round, or None."""
@@ -80,6 +83,7 @@ class Expander:
         self.attempts = 0
         self.tries: list[Try] = []
         self._unadjusted_priors: dict[int, dict[str, float]] = {}
+        self._offered: tuple[Candidate, ...] = ()
         root = environment.root()
         self.tree = Graph(root.key, estimate(root.goals))
         self._goals[0] = root.goals
@@ -94,6 +98,10 @@ class Expander:
         """Return the lessons of the search so far. Needs `keeps_tries`."""
         assert self._keeps_tries, "tries were not kept"
         return lessons_of_search(self.tree, self._goals.__getitem__, self.tries)
+
+    def offer(self, scripts: Sequence[str], source: str) -> None:
+        """Let scripts for the root be tried before what the sources suggest for it."""
+        self._offered = tuple(Candidate(script, OFFERED_PRIOR, source) for script in scripts)
 
     def goals(self, node: Node) -> tuple[GoalView, ...]:
         return self._goals[node.id]
@@ -124,6 +132,10 @@ class Expander:
         if self._learned is not None and self._recorded(node.id, frontier.rounds) is None:
             weighed = self._learned.adjust(self._goals[node.id], suggestions.candidates)
             suggestions = Suggestions(weighed, suggestions.complete)
+        if node.id == 0 and self._recorded(0, frontier.rounds) is None and frontier.rounds == 0:
+            suggestions = Suggestions(
+                (*self._offered, *suggestions.candidates), suggestions.complete
+            )
         frontier.merge(suggestions.candidates, suggestions.complete)
         expansion.candidates = suggestions.candidates
         expansion.complete = suggestions.complete

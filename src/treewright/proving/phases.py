@@ -30,6 +30,7 @@ from treewright.lean.session.interface import LeanError
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.checker import ScriptChecker, Unchecked
 from treewright.proving.environment import GoalError, LeanEnvironment
+from treewright.proving.portfolio import Portfolio
 from treewright.proving.records import GoalOpened, GoalResult, Iteration
 from treewright.proving.run import ProofRun
 from treewright.proving.script import extraction
@@ -163,6 +164,7 @@ class GoalProver:
             except GoalError as error:
                 return GoalResult(spec.number, spec.name, "ill_typed", "ill_typed", str(error))
             early = self._should_negate(spec, early=True)
+            self._try_strategies(proof, environment)
             stop = proof.run(EARLY_PROVE_SIMULATIONS if early else None)
             if stop is None:
                 self._search_negation(spec, negation, stack, EARLY_NEGATE_SIMULATIONS)
@@ -212,6 +214,18 @@ class GoalProver:
             raise Unchecked(f"the search without what is not proved: {error}") from None
 
     # -- phases ---------------------------------------------------------------------------
+
+    def _try_strategies(self, search: Search, environment: LeanEnvironment) -> None:
+        """Offer the search a script that closes the root, if a strategy finds one.
+
+        A search that was continued has its first suggestions in the trace.
+        """
+        settings = self.run.record.settings
+        if not settings.sources.strategies or search.recording.iterations:
+            return
+        portfolio = Portfolio(environment, self.stop_asked, settings.time_limit)
+        if script := portfolio.solve():
+            search.runner.expander.offer([script], "strategies")
 
     def _should_negate(self, spec: GoalSpec, *, early: bool) -> bool:
         """Return whether the negation is to be searched, early or at the end.

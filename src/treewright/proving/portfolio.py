@@ -26,14 +26,16 @@ from treewright.proving.records import GoalView
 from treewright.proving.tactics.goal_outline import Fresh, introduced, shape, words
 from treewright.proving.tactics.known_lemmas import named_alternatives
 
-CLOSER_SECONDS = 1.5
-"""The limit of one closer."""
-STRATEGY_SECONDS = 12.0
-"""The limit of all strategies for one goal, before lemmas are looked for."""
-DISCOVERY_SECONDS = 30.0
-"""The limit of looking for lemmas and proving them."""
-LEMMA_SECONDS = 2.5
-"""The limit of proving one lemma."""
+TACTIC_HEARTBEATS = 20_000
+"""The limit of one tactic, as `maxHeartbeats` counts: about a second of processor time."""
+TACTIC_SECONDS = 20.0
+"""The limit of one tactic that does not count heartbeats."""
+STRATEGY_TRIES = 160
+"""The most tactics of all strategies for one goal, before lemmas are looked for."""
+DISCOVERY_TRIES = 1200
+"""The most tactics of proving lemmas, and the goal with them."""
+LEMMA_TRIES = 60
+"""The most tactics of proving one lemma."""
 _MOST_CASE_SPLITS = 3
 _MOST_LEMMAS = 24
 _MOST_EQUATIONS = 120
@@ -98,7 +100,7 @@ class Lemma:
         return [f"have {self.name} : {self.statement} := by", *(f"  {line}" for line in inner)]
 
 
-class _TimeIsUp(Exception):
+class _LimitReached(Exception):
     """The limit of a part of the portfolio was reached."""
 
 
@@ -119,7 +121,9 @@ class Portfolio:
     """The number of tactics tried."""
     lemmas: list[Lemma] = field(default_factory=list, init=False)
     """The lemmas proved so far."""
-    _deadline: float = field(default=0.0, init=False)
+    _most: int = field(default=0, init=False)
+    """The number of tactics at which the present part ends."""
+    _end: float = field(default=float("inf"), init=False)
     _states: list[ProofState] = field(default_factory=list, init=False)
     _failed: set[tuple[str, int, tuple[str, ...]]] = field(default_factory=set, init=False)
 
@@ -135,18 +139,22 @@ class Portfolio:
             self.environment.free(self._states)
 
     def _solve(self) -> str:
-        end = float("inf") if self.seconds is None else time.monotonic() + self.seconds
+        if self.seconds is not None:
+            self._end = time.monotonic() + self.seconds
         try:
             root = self.environment.root_state()
             knowledge = self.environment.knowledge(0)
-            self._deadline = min(end, time.monotonic() + STRATEGY_SECONDS)
-            if proof := self._prove(root, knowledge, ()):
-                return "\n".join(proof.lines())
+            self._most = STRATEGY_TRIES
+            try:
+                if proof := self._prove(root, knowledge, ()):
+                    return "\n".join(proof.lines())
+            except _LimitReached:
+                pass
             if not knowledge.reachable:
                 return ""
-            self._deadline = min(end, time.monotonic() + DISCOVERY_SECONDS)
+            self._most = self.tried + DISCOVERY_TRIES
             return self._prove_with_lemmas(root, knowledge)
-        except _TimeIsUp:
+        except _LimitReached:
             return ""
         except LeanError:
             self.environment.root_state()  # raises if Lean does not come back
@@ -237,28 +245,31 @@ class Portfolio:
     # -- lemmas ---------------------------------------------------------------------------
 
     def _prove_with_lemmas(self, root: ProofState, knowledge: Knowledge) -> str:
-        """Prove equations over the functions of the goal, and the goal with them."""
+        """Prove equations over the functions of the goal, and the goal with them.
+
+        Equations are tried by size. Those that fail are tried again with the lemmas proved since.
+        """
         found = self.environment.explore(root)
-        waiting = sorted(found.equations, key=lambda e: e.size)[:_MOST_EQUATIONS]
+        waiting = sorted(found.equations, key=_rank)[:_MOST_EQUATIONS]
         state = root
         while waiting:
             failed: list[Equation] = []
-            is_progress = False
-            for equation in waiting:
+            tried_with = before = len(self.lemmas)
+            for place, equation in enumerate(waiting):
                 lemma, later = self._prove_lemma(state, knowledge, equation)
-                if later is None:
-                    continue
-                if lemma is None:
+                if lemma is not None and later is not None:
+                    self.lemmas.append(lemma)
+                    state = later
+                elif later is not None:
                     failed.append(equation)
-                    continue
-                self.lemmas.append(lemma)
-                state, is_progress = later, True
-                known = [one.name for one in self.lemmas]
-                if proof := self._prove(state, knowledge, known):
-                    return self._without_superfluous(proof)
+                is_last = place + 1 == len(waiting) or _rank(waiting[place + 1]) != _rank(equation)
+                if is_last and len(self.lemmas) > tried_with:
+                    tried_with = len(self.lemmas)
+                    if proof := self._prove(state, knowledge, [one.name for one in self.lemmas]):
+                        return self._without_superfluous(proof)
                 if len(self.lemmas) >= _MOST_LEMMAS:
                     return ""
-            if not is_progress:
+            if len(self.lemmas) == before:
                 return ""
             waiting = failed
         return ""
@@ -281,14 +292,13 @@ class Portfolio:
         names = ", ".join(dict.fromkeys([*knowledge.reachable, *known]))
         if self._closes(own, f"intros; simp [{names}]; done"):
             return None, None
-        end, self._deadline = self._deadline, min(self._deadline, time.monotonic() + LEMMA_SECONDS)
+        most, self._most = self._most, min(self._most, self.tried + LEMMA_TRIES)
         try:
             proof = self._prove(own, knowledge, known)
-        except _TimeIsUp:
+        except _LimitReached:
             proof = None
         finally:
-            self._deadline = end
-        self._require_time()
+            self._most = most
         lemma = None if proof is None else Lemma(name, statement, proof)
         return lemma, later
 
@@ -313,9 +323,10 @@ class Portfolio:
 
     def _run(self, state: ProofState, tactic: str) -> ProofState | None:
         """Return the state after a tactic; None if it fails."""
-        self._require_time()
+        if self.tried >= self._most or time.monotonic() > self._end or self.stop_asked():
+            raise _LimitReached
         self.tried += 1
-        result = self.environment.try_tactic(state, tactic, CLOSER_SECONDS)
+        result = self.environment.try_tactic(state, tactic, TACTIC_SECONDS, TACTIC_HEARTBEATS)
         if result is not None:
             self._states.append(result)
         return result
@@ -325,9 +336,10 @@ class Portfolio:
         self._states.append(part)
         return part
 
-    def _require_time(self) -> None:
-        if time.monotonic() > self._deadline or self.stop_asked():
-            raise _TimeIsUp
+
+def _rank(equation: Equation) -> int:
+    """Return the rank of an equation: small ones without constructors are the likeliest lemmas."""
+    return equation.size + 2 * equation.constructors
 
 
 def _after(before: Sequence[str], proof: Proof) -> Proof:

@@ -81,7 +81,8 @@ class SourceSettings(msgspec.Struct, frozen=True):
     Lean's knowledge about a goal, such as lemmas that fit it. `tactics` is the text of the user's
     file. `advice`: whether to use Lean's own search (`exact?`), which takes seconds per goal.
     `library` is the digest of the index of Lean's library, which is searched after everything else
-    was tried. `learned` are the lessons of earlier searches (learning.py).
+    was tried. `learned` are the lessons of earlier searches (learning.py). `strategies`: whether
+    whole strategies are tried before the search (portfolio.py); cells never try them.
     """
 
     tactics: str | None = None
@@ -91,6 +92,7 @@ class SourceSettings(msgspec.Struct, frozen=True):
     advice: bool = False
     noise: float = 0.1
     known: bool = False
+    strategies: bool = False
     library: str | None = None
     learned: tuple[Lesson, ...] = ()
 

@@ -134,9 +134,16 @@ class HostSession:
         return TacticError("the declaration has no `sorry` to prove", "statement", ms=result.ms)
 
     def run_tactic(
-        self, state: ProofState | int, text: str, timeout: float = DEFAULT_STEP_SECONDS
+        self,
+        state: ProofState | int,
+        text: str,
+        timeout: float = DEFAULT_STEP_SECONDS,
+        *,
+        heartbeats: int = 0,
     ) -> StepResult:
-        return self._step("tactic", timeout, state=state_id(state), text=text)
+        return self._step(
+            "tactic", timeout, state=state_id(state), text=text, heartbeats=1000 * heartbeats
+        )
 
     def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
         return self._step("focus", DEFAULT_STEP_SECONDS, state=state_id(state), goals=list(goals))

@@ -62,8 +62,15 @@ class LeanSession(Protocol):
         ...
 
     def run_tactic(
-        self, state: ProofState | int, text: str, timeout: float = DEFAULT_STEP_SECONDS
-    ) -> StepResult: ...
+        self,
+        state: ProofState | int,
+        text: str,
+        timeout: float = DEFAULT_STEP_SECONDS,
+        *,
+        heartbeats: int = 0,
+    ) -> StepResult:
+        """Run a tactic; `heartbeats` is a limit as `maxHeartbeats` has it, 0 for Lean's own."""
+        ...
 
     def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
         """Return the same state with some of its goals only, for a search of these goals alone."""

@@ -149,13 +149,23 @@ class TestResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class Equation(msgspec.Struct, frozen=True, gc=False):
-    """An equation that holds on random values. `binders` are variables with their types."""
+    """An equation that holds on random values.
+
+    Args:
+        binders: the variables with their types.
+        type: the type of both sides.
+        left, right: the sides. The left one has all variables.
+        size: the number of variables, constructors and functions in both sides.
+        constructors: the number of constructors with arguments.
+        functions: the functions in both sides.
+    """
 
     binders: tuple[tuple[str, str], ...]
     type: str
     left: str
     right: str
     size: int
+    constructors: int
     functions: tuple[str, ...]
 
 

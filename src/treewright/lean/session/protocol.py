@@ -69,10 +69,11 @@ class Start(Request):
 
 
 class Tactic(Request):
-    """Run a tactic, or several tactics on separate lines."""
+    """Run a tactic, or several tactics on separate lines. `heartbeats`: Lean's measure of work."""
 
     state: int
     text: str
+    heartbeats: int = 0
 
 
 class Focus(Request):

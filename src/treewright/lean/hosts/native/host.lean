@@ -713,7 +713,7 @@ def completeness (state : ProofState) : M (List (String × Json)) := do
 
 def hasText (text : String) (part : String) : Bool := (text.splitOn part).length > 1
 
-def runTactic (id : Nat) (text : String) : M (List (String × Json)) := do
+def runTactic (id : Nat) (text : String) (heartbeats : Nat) : M (List (String × Json)) := do
   let state ← findProof id
   let stx ← match parseTactic state.core.env text with
     | .ok stx => pure stx
@@ -726,8 +726,10 @@ def runTactic (id : Nat) (text : String) : M (List (String × Json)) := do
     Tactic.evalTactic stx
     Term.synthesizeSyntheticMVarsNoPostponing
     Tactic.pruneSolvedGoals
+  let context ← freshCore state.coreContext
+  let limited := if heartbeats == 0 then context else { context with maxHeartbeats := heartbeats }
   let outcome ← attempt (act { elaborator := .anonymous, recover := false } tacticRef state.termContext termRef state.metaContext
-    metaRef (← freshCore state.coreContext) coreRef)
+    metaRef limited coreRef)
   let core ← (coreRef.get : BaseIO _)
   let notes ← readLog core.messages
   let logged := String.intercalate "\n" ((errorsOf notes).map (·.text)).toList
@@ -3034,7 +3036,7 @@ def perform (op : String) (json : Json) : M (List (String × Json)) := do
     | .error notes => return [("env", .null), ("messages", notesJson notes), ("imports", imports)]
   | "elaborate" => opElaborate json
   | "start" => opStart json
-  | "tactic" => runTactic ((numberField? json "state").getD 0) (textField json "text")
+  | "tactic" => runTactic ((numberField? json "state").getD 0) (textField json "text") ((numberField? json "heartbeats").getD 0)
   | "focus" =>
     let indices := (listField json "goals").filterMap (·.getNat?.toOption)
     report (← focus ((numberField? json "state").getD 0) indices) #[]

@@ -9,7 +9,7 @@
 const COMMAND_STATE = { env: 0, messages: 1, scopes: 2, infoState: 8 };
 const SCOPE = { opts: 1, currNamespace: 2, openDecls: 3 };
 const CORE_STATE = { env: 0, ngen: 2, messages: 6 };
-const CORE_CONTEXT = { currNamespace: 6, initHeartbeats: 8 };
+const CORE_CONTEXT = { currNamespace: 6, initHeartbeats: 8, maxHeartbeats: 9 };
 const ALL_LEVELS = 2; // of what a module exports: to everybody, to servers, to itself
 const ENVIRONMENT = { base: 0 }; // { private, public }: two kernel environments
 const KERNEL_ENVIRONMENT = { header: 5 };

@@ -25,7 +25,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
   const { truth } = calls;
   const createShortener = createShortNames(environment, names, heap, calls);
 
-  /** { equations: [{ binders: [[name, type]], type, left, right, size, functions }], terms, functions, isComplete }. */
+  /** { equations: [{ binders: [[name, type]], type, left, right, size, constructors, functions }], terms, functions, isComplete }. */
   function explore(state, { size: largest, samples, seed, ms, most }) {
     const first = goals.firstOf(state);
     const random = createRandom(seed);
@@ -246,10 +246,12 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     };
 
     function enter(known, term, type) {
-      const [left, right] = isWithin(known.variables, term.variables) ? [term, known] : [known, term];
-      if (left.variables.length === 0 || !isWithin(right.variables, left.variables) || !isFirstNaming(left)) return;
+      const sides = [[term, known], [known, term]];
+      const chosen = sides.find(([one, other]) => isWithin(other.variables, one.variables) && isFirstNaming(one));
+      if (!chosen || chosen[0].variables.length === 0) return;
+      const [left, right] = chosen;
       const binders = [...left.variables].map((v) => [v.text, v.type.text]);
-      equations.push({ binders, type: type.text, left: left.text, right: right.text, size: left.size + right.size, functions: [...new Set([...left.functions, ...right.functions])] });
+      equations.push({ binders, type: type.text, left: left.text, right: right.text, size: left.size + right.size, constructors: left.constructors + right.constructors, functions: [...new Set([...left.functions, ...right.functions])] });
     }
 
     const types = [...new Set(functions.flatMap((f) => [...f.argumentTypes, f.resultType]))];
@@ -258,7 +260,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
       const isArgument = functions.some((f) => f.argumentTypes.includes(type));
       for (const letter of isArgument ? type.letters.slice(0, VARIABLES) : []) {
         const own = sample(type, samples, values);
-        if (own) keepTerm(type, { text: letter, size: 1, values: own, variables: [{ text: letter, type }], functions: [], isVariable: true });
+        if (own) keepTerm(type, { text: letter, size: 1, values: own, variables: [{ text: letter, type }], functions: [], constructors: 0, isVariable: true });
       }
     }
     for (let size = 1; size <= largest; size++) {
@@ -319,7 +321,8 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     if (f.infix) text = `${group(args[0])} ${f.infix} ${group(args[1])}`;
     if (f.name === 'Nat.succ') text = `${group(args[0])} + 1`;
     const functions = [...(f.isConstructor ? [] : [f.text]), ...args.flatMap((a) => a.functions)];
-    return { text, size: 1 + args.reduce((sum, a) => sum + a.size, 0), values: found, variables, functions };
+    const constructors = args.reduce((sum, a) => sum + a.constructors, f.isConstructor && f.argumentTypes.length > 0 ? 1 : 0);
+    return { text, size: 1 + args.reduce((sum, a) => sum + a.size, 0), values: found, variables, functions, constructors };
   }
 
   const isWithin = (some, all) => some.every((v) => all.some((w) => w.text === v.text));

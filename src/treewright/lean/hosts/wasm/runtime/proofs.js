@@ -160,8 +160,8 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
     return other.syntax ? other : parsed;
   }
 
-  /** Runs a tactic: { id, messages } or { error, kind, messages }. */
-  function runTactic(id, text) {
+  /** Runs a tactic: { id, messages } or { error, kind, messages }. `heartbeats`: its own limit, or 0. */
+  function runTactic(id, text, heartbeats = 0) {
     const state = find(id);
     const parsed = parseTactic(field(state.core, CORE_STATE.env), text);
     if (parsed.error) return { error: parsed.error, kind: 'parse', messages: [] };
@@ -169,9 +169,8 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
     const termRef = makeRef(inc(state.term));
     const metaRef = makeRef(inc(state.meta));
     const coreRef = makeRef(copyWith(state.core, { [CORE_STATE.messages]: inc(messages.empty) }));
-    const termArgs = () => [
-      inc(state.termContext), inc(termRef), inc(state.metaContext), inc(metaRef), inc(state.coreContext), inc(coreRef),
-    ];
+    const context = heartbeats ? copyWith(state.coreContext, { [CORE_CONTEXT.maxHeartbeats]: box(heartbeats) }) : inc(state.coreContext);
+    const termArgs = () => [inc(state.termContext), inc(termRef), inc(state.metaContext), inc(metaRef), inc(context), inc(coreRef)];
     const tacticArgs = () => [inc(tacticContext), inc(goalsRef), ...termArgs()];
     call('lean_io_set_heartbeats', inc(field(state.coreContext, CORE_CONTEXT.initHeartbeats)));
     try {
@@ -198,7 +197,7 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
       const exhausted = /\(deterministic\) timeout|maximum recursion depth/.test(shown);
       return { error: shown, kind: exhausted ? 'exhausted' : 'tactic', messages: notes };
     } finally {
-      for (const o of [goalsRef, termRef, metaRef, coreRef, parsed.syntax]) dec(o);
+      for (const o of [goalsRef, termRef, metaRef, coreRef, parsed.syntax, context]) dec(o);
     }
   }
 

@@ -166,8 +166,8 @@ function createServer(host, roots = null) {
       return proofs.report(opened, []);
     },
 
-    tactic({ state, text }) {
-      const result = codegen.during(codegen.MODE.data, () => proofs.runTactic(state, text));
+    tactic({ state, text, heartbeats }) {
+      const result = codegen.during(codegen.MODE.data, () => proofs.runTactic(state, text, heartbeats));
       if (result.error !== undefined) return { ok: false, error: result.error, kind: result.kind, messages: result.messages };
       const reply = proofs.report(result.id, result.messages);
       return reply.goals.length === 0 ? { ...reply, ...proofs.completeness(result.id) } : reply;
