@@ -13,7 +13,8 @@ const { INFIX } = require('./notation.js');
 const { createShortNames } = require('./short_names.js');
 const { createValues, createRandom } = require('./values.js');
 
-const DEFINITION = 1; // tag of a ConstantInfo
+const DEFINITION = 1; // tags of a ConstantInfo
+const CONSTRUCTOR = 6;
 const EXPLICIT = 0; // BinderInfo
 const MOST_FUNCTIONS = 14;
 const VARIABLES = 3; // of each type
@@ -176,7 +177,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     return body;
   }
 
-  function describe(e, name, values, world, isConstructor = false) {
+  function describe(e, name, values, world) {
     if (AUXILIARY.test(name) || /^inst|\.inst/.test(name)) return null;
     const parsed = values.keep(names.parse(name));
     if (truth('l_Lean_Meta_isInstanceCore', inc(values.env), inc(parsed))) return null;
@@ -191,11 +192,18 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     }
     if (tag(rest) === EXPR.sort || truth('l_Lean_Expr_hasLooseBVars', inc(rest))) return null;
     if (argumentTypes.some((t) => isSortLike(t, values)) || values.truthOfType(rest)) return null;
+    const isConstructor = kindOf(name, values) === CONSTRUCTOR;
     if (argumentTypes.length === 0 && !isConstructor && !isOwn(name, values)) return null;
     return {
       key: name + argumentTypes.length + world.typeOf(rest).key, name, concrete: world.concrete(e), text: world.short(name), infix: argumentTypes.length === 2 ? INFIX[name]?.[0] ?? '' : '',
       argumentTypes: argumentTypes.map(world.typeOf), resultType: world.typeOf(rest), isConstructor,
     };
+  }
+
+  /** The tag of a constant's ConstantInfo. */
+  function kindOf(name, values) {
+    const info = environment.find(values.env, values.keep(names.parse(name)));
+    return info ? tag(values.keep(info)) : -1;
   }
 
   const isOwn = (name, values) => !environment.isImported(values.env, values.keep(names.parse(name)));
@@ -217,7 +225,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     if (!all || all.indices > 0 || ['Int', 'Char', 'String'].includes(name)) return [];
     return all.map((c) => {
       const term = values.apply(values.keep(calls.call('l_Lean_Expr_const___override', inc(c.name), inc(field(head, 1)))), ...args.slice(0, all.params));
-      return describe(term, c.shown, values, world, true);
+      return describe(term, c.shown, values, world);
     }).filter((c) => c !== null);
   }
 
@@ -228,6 +236,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     const classes = new Map(); // type key and values -> term
     const results = new Map(); // function and values of its arguments -> value
     const equations = [];
+    const accepted = []; // the sides of these equations
     let count = 0;
     let isComplete = true;
 
@@ -250,6 +259,8 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
       const chosen = sides.find(([one, other]) => isWithin(other.variables, one.variables) && isFirstNaming(one));
       if (!chosen || chosen[0].variables.length === 0) return;
       const [left, right] = chosen;
+      if (accepted.some(([l, r]) => isInstance([l, r], [left, right]) || isInstance([l, r], [right, left]))) return;
+      accepted.push([left, right]);
       const binders = [...left.variables].map((v) => [v.text, v.type.text]);
       equations.push({ binders, type: type.text, left: left.text, right: right.text, size: left.size + right.size, constructors: left.constructors + right.constructors, functions: [...new Set([...left.functions, ...right.functions])] });
     }
@@ -260,7 +271,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
       const isArgument = functions.some((f) => f.argumentTypes.includes(type));
       for (const letter of isArgument ? type.letters.slice(0, VARIABLES) : []) {
         const own = sample(type, samples, values);
-        if (own) keepTerm(type, { text: letter, size: 1, values: own, variables: [{ text: letter, type }], functions: [], constructors: 0, isVariable: true });
+        if (own) keepTerm(type, { text: letter, size: 1, values: own, letter, variables: [{ text: letter, type }], functions: [], constructors: 0, isVariable: true });
       }
     }
     for (let size = 1; size <= largest; size++) {
@@ -322,7 +333,21 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     if (f.name === 'Nat.succ') text = `${group(args[0])} + 1`;
     const functions = [...(f.isConstructor ? [] : [f.text]), ...args.flatMap((a) => a.functions)];
     const constructors = args.reduce((sum, a) => sum + a.constructors, f.isConstructor && f.argumentTypes.length > 0 ? 1 : 0);
-    return { text, size: 1 + args.reduce((sum, a) => sum + a.size, 0), values: found, variables, functions, constructors };
+    return { f, args, text, size: 1 + args.reduce((sum, a) => sum + a.size, 0), values: found, variables, functions, constructors };
+  }
+
+  /** Whether terms are an instance of others: those with terms for their variables. */
+  function isInstance(patterns, found) {
+    const bound = new Map();
+    const matches = (pattern, term) => {
+      if (pattern.letter !== undefined) {
+        const known = bound.get(pattern.letter);
+        if (known === undefined) bound.set(pattern.letter, term.text);
+        return known === undefined ? pattern.variables[0].type === (term.f?.resultType ?? term.variables[0].type) : known === term.text;
+      }
+      return pattern.f === term.f && pattern.args.every((a, i) => matches(a, term.args[i]));
+    };
+    return patterns.every((pattern, i) => matches(pattern, found[i]));
   }
 
   const isWithin = (some, all) => some.every((v) => all.some((w) => w.text === v.text));
