@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tree.making import evaluation
-from treewright.tree.deciding import beam, gate
-from treewright.tree.deciding.duplicates import KnownCode
+from treewright.tree.deciding import promotion, rounds
+from treewright.tree.deciding.promotion import KnownCode
 from treewright.tree.records.model import Confirmation, Evaluation
 
 scores = st.sampled_from([-0.5, 0.0, 0.1, 0.1, 0.2, 0.3])
@@ -31,7 +31,7 @@ def depths(draw) -> list[Evaluation]:
 
 
 def may(one: Evaluation) -> bool:
-    return gate.decide(one.parent_relative, one.error).passed
+    return promotion.decide_gate(one.parent_relative, one.error).passed
 
 
 def digest(one: Evaluation) -> str:
@@ -51,7 +51,7 @@ def confirmation(held: bool) -> Confirmation:
 @given(depths(), st.integers(1, 5), st.sets(st.sampled_from(["a", "b"])))
 def test_the_beam(evaluations, width, known) -> None:
     nodes = KnownCode(dict.fromkeys(known, 0), {("same", ""): 0} if "a" in known else {})
-    found = beam.select(evaluations, width, nodes, None)
+    found = rounds.select_beam(evaluations, width, nodes, None)
     by_id = {one.eval_id: one for one in evaluations}
     promoted = [by_id[eval_id] for eval_id in found.promoted]
     trees = [one.candidate_tree for one in promoted]
@@ -85,43 +85,45 @@ def test_the_beam(evaluations, width, known) -> None:
 
 @given(depths(), st.integers(1, 5), st.randoms(use_true_random=False))
 def test_the_order_of_arrival_does_not_matter(evaluations, width, generator) -> None:
-    expected = beam.select(evaluations, width, KnownCode(), None)
+    expected = rounds.select_beam(evaluations, width, KnownCode(), None)
     shuffled = list(evaluations)
     generator.shuffle(shuffled)
-    assert beam.select(shuffled, width, KnownCode(), None) == expected
+    assert rounds.select_beam(shuffled, width, KnownCode(), None) == expected
 
 
 def test_ties_are_broken_by_the_parents_gain_then_by_age() -> None:
     same = [evaluation(3, 0.1, 0.1), evaluation(2, 0.1, 0.1), evaluation(1, 0.1, 0.05)]
-    assert [one.eval_id for one in beam.rank(same)] == ["e000002", "e000003", "e000001"]
+    assert [one.eval_id for one in rounds.rank(same)] == ["e000002", "e000003", "e000001"]
 
 
 def test_the_older_of_two_candidates_with_equal_trees_is_promoted() -> None:
-    found = beam.select([evaluation(2, tree="x"), evaluation(1, tree="x")], 2, KnownCode(), None)
+    found = rounds.select_beam(
+        [evaluation(2, tree="x"), evaluation(1, tree="x")], 2, KnownCode(), None
+    )
     assert found.promoted == ["e000001"]
     assert found.decisions["e000002"].fate == "duplicate_code"
 
 
 def test_the_older_of_two_candidates_with_equal_results_is_promoted() -> None:
     same = [evaluation(2, results="x"), evaluation(1, results="x")]
-    found = beam.select(same, 2, KnownCode(), None)
+    found = rounds.select_beam(same, 2, KnownCode(), None)
     assert found.promoted == ["e000001"]
     assert found.decisions["e000002"].fate == "duplicate_results"
 
 
 def test_candidates_with_the_same_single_number_fill_the_beam() -> None:
     same = [evaluation(2, results="x", rows=1), evaluation(1, results="x", rows=1)]
-    assert beam.select(same, 2, KnownCode(), None).promoted == ["e000001", "e000002"]
-    narrow = beam.select(same, 1, KnownCode(), None)
+    assert rounds.select_beam(same, 2, KnownCode(), None).promoted == ["e000001", "e000002"]
+    narrow = rounds.select_beam(same, 1, KnownCode(), None)
     assert narrow.decisions["e000002"].fate == "beyond_beam"
 
 
 def test_the_same_single_number_of_the_same_code_counts_once() -> None:
     same = [evaluation(n, results="x", rows=1, code="formatted") for n in (1, 2)]
-    found = beam.select(same, 2, KnownCode(), None)
+    found = rounds.select_beam(same, 2, KnownCode(), None)
     assert found.decisions["e000002"].fate == "duplicate_results"
     other = [evaluation(n, results=f"{n}", rows=1, code="formatted") for n in (1, 2)]
-    assert len(beam.select(other, 2, KnownCode(), None).promoted) == 2, (
+    assert len(rounds.select_beam(other, 2, KnownCode(), None).promoted) == 2, (
         "formatting made a difference"
     )
 
@@ -129,7 +131,7 @@ def test_the_same_single_number_of_the_same_code_counts_once() -> None:
 def test_a_candidate_without_root_score_comes_last() -> None:
     unscored = evaluation(1)
     unscored.root_relative = None
-    assert [one.eval_id for one in beam.rank([unscored, evaluation(2, -0.9)])] == [
+    assert [one.eval_id for one in rounds.rank([unscored, evaluation(2, -0.9)])] == [
         "e000002",
         "e000001",
     ]
@@ -142,14 +144,14 @@ def test_confirmations_are_requested_together_and_only_where_needed(
     outcome = {one.eval_id: generator.random() < 0.5 for one in evaluations}
     confirmations: dict[str, Confirmation] = {}
     while True:
-        found = beam.select(evaluations, width, KnownCode(), confirmations)
+        found = rounds.select_beam(evaluations, width, KnownCode(), confirmations)
         if not found.to_confirm:
             break
         assert confirmations.keys().isdisjoint(found.to_confirm)
         assert found.promoted == []
         confirmations |= {name: confirmation(outcome[name]) for name in found.to_confirm}
     one_by_one: dict[str, Confirmation] = {}
-    while first := beam.select(evaluations, width, KnownCode(), one_by_one).to_confirm[:1]:
+    while first := rounds.select_beam(evaluations, width, KnownCode(), one_by_one).to_confirm[:1]:
         one_by_one[first[0]] = confirmation(outcome[first[0]])
     assert confirmations == one_by_one, "those that one after the other would have been asked for"
     assert all(outcome[eval_id] for eval_id in found.promoted)

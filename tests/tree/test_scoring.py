@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.tree.making import COST, LOSS, recommendation, results
 from treewright.tree.config import MetricConfig
-from treewright.tree.deciding import gate, scoring
+from treewright.tree.deciding import promotion, scoring
 from treewright.tree.deciding.results import Problems, Results
 from treewright.tree.records.model import Comparison, EvalError, Recommendation
 
@@ -33,7 +33,7 @@ def compare(base, candidate, metrics=(LOSS,), seed: int = 0, ids=IDS) -> Compari
 
 
 def passes(comparison: Comparison) -> bool:
-    return gate.decide(comparison.recommendation, None).passed
+    return promotion.decide_gate(comparison.recommendation, None).passed
 
 
 def test_a_clear_improvement_passes() -> None:
@@ -220,13 +220,15 @@ def test_a_weight_scales_the_effect_of_a_metric() -> None:
 
 
 def test_an_evaluation_that_failed_or_was_not_scored_does_not_pass() -> None:
-    assert gate.decide(None, None).reasons == ["incomplete_rows"]
-    failed = gate.decide(recommendation(5.0), EvalError("tests_failed", ""))
+    assert promotion.decide_gate(None, None).reasons == ["incomplete_rows"]
+    failed = promotion.decide_gate(recommendation(5.0), EvalError("tests_failed", ""))
     assert (failed.passed, failed.reasons) == (False, ["tests_failed"])
-    assert not gate.decide(recommendation(5.0, rows=7), None).passed
-    assert not gate.decide(recommendation(5.0, reasons=["primary_metric_regressed"]), None).passed
+    assert not promotion.decide_gate(recommendation(5.0, rows=7), None).passed
+    assert not promotion.decide_gate(
+        recommendation(5.0, reasons=["primary_metric_regressed"]), None
+    ).passed
     refused = scoring.rejection(["protected_path_changed"], 8)
-    assert not gate.decide(refused, None).passed
+    assert not promotion.decide_gate(refused, None).passed
 
 
 def heldout(gain: float | None, *reasons: str, rows: int = 8) -> Recommendation:
@@ -254,7 +256,7 @@ def heldout(gain: float | None, *reasons: str, rows: int = 8) -> Recommendation:
 def test_a_confirmation_depends_on_the_held_out_configs(
     selection, on_heldout, held, reasons, shrinkage
 ) -> None:
-    found = gate.confirm(selection, on_heldout, 8, 12)
+    found = promotion.confirm(selection, on_heldout, 8, 12)
     assert (found.held, found.reasons) == (held, reasons)
     assert found.shrinkage == (None if shrinkage is None else pytest.approx(shrinkage))
     assert (found.config_start, found.config_stop) == (8, 12)
@@ -281,10 +283,10 @@ def test_a_mixed_candidate_with_a_worse_primary_mean_is_not_promoted() -> None:
     assert found.grade == "mixed"
     assert found.primary_gain == pytest.approx(-0.5)
     assert "primary_mean_worse" in found.reasons
-    assert not gate.decide(found, None).passed
+    assert not promotion.decide_gate(found, None).passed
     tolerant = MetricConfig(name="loss", direction="minimize", primary=True, tolerance=0.6)
     assert passes(compare(base, candidate, (tolerant, COST))), "within the tolerance it is none"
-    assert not gate.confirm(found, found, 8, 16).held
+    assert not promotion.confirm(found, found, 8, 16).held
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3])

@@ -23,8 +23,8 @@ from treewright.kernel.text.printable import format_paths
 from treewright.llm.usage import Usage
 from treewright.tree.agents.backend import AGENT_TIMEOUT, AgentFailure
 from treewright.tree.agents.implementation import Assignment, implement
-from treewright.tree.deciding import gate, scoring
-from treewright.tree.deciding.comparison import score_results
+from treewright.tree.deciding import promotion, scoring
+from treewright.tree.deciding.scoring import score_results
 from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.known_results import Known
 from treewright.tree.evaluating.measuring import Measuring
@@ -281,7 +281,7 @@ class _Evaluation:
                 request.seed,
             )
         is_exact = any(metric.deterministic for metric in request.config.metrics)
-        if is_exact and gate.decide(comparisons[0].recommendation, None).passed:
+        if is_exact and promotion.decide_gate(comparisons[0].recommendation, None).passed:
             self._measuring().require_exact(data)
         if data is not None:
             self._keep_results(data)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.deciding import objectives, scoring
-from treewright.tree.deciding.repeated import NotOneTable
+from treewright.tree.deciding.results import NotOneTable
 from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.command_logs import explain_end
 from treewright.tree.evaluating.perturbation import CONTROL, Perturbation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from treewright.tree.deciding import repeated
+from treewright.tree.deciding import results
 from treewright.tree.deciding.results import Part, Side
 
 Sweep = Callable[[int], bytes | None]
@@ -25,11 +25,11 @@ def in_turns(candidate: Sweep, parent: Sweep, repeats: int) -> bytes | None:
             if data is None:
                 return None
             parts.append((Part(side, number), data))
-    return repeated.merge(parts)
+    return results.merge_sweeps(parts)
 
 
 def one_after_the_other(sweep: Callable[[int], bytes], repeats: int) -> bytes:
     """Return the repeated results of the root, which has no parent to take turns with."""
     if repeats == 1:
         return sweep(1)
-    return repeated.merge([(Part(repeat=n), sweep(n)) for n in range(1, repeats + 1)])
+    return results.merge_sweeps([(Part(repeat=n), sweep(n)) for n in range(1, repeats + 1)])

@@ -16,9 +16,8 @@ from pathlib import Path
 
 from treewright.kernel.storage import artifacts, atomic
 from treewright.tree.config import MetricConfig
-from treewright.tree.deciding.comparison import score_results
 from treewright.tree.deciding.results import parse_results
-from treewright.tree.deciding.scoring import rejection
+from treewright.tree.deciding.scoring import rejection, score_results
 from treewright.tree.evaluating import heldout
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
 from treewright.tree.evaluating.repeats import in_turns

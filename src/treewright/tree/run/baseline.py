@@ -18,8 +18,7 @@ from treewright.kernel.storage.artifacts import Artifact
 from treewright.kernel.text.printable import format_paths
 from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.deciding import objectives
-from treewright.tree.deciding.repeated import NotOneTable
-from treewright.tree.deciding.results import Results
+from treewright.tree.deciding.results import NotOneTable, Results
 from treewright.tree.evaluating import simulation
 from treewright.tree.evaluating.preflight import Preflight
 from treewright.tree.evaluating.repeats import one_after_the_other

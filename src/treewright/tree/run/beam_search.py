@@ -17,9 +17,8 @@ import msgspec
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
-from treewright.tree.deciding import beam, leftovers, rounds
-from treewright.tree.deciding.duplicates import KnownCode
-from treewright.tree.deciding.promotion import new_node
+from treewright.tree.deciding import leftovers, rounds
+from treewright.tree.deciding.promotion import KnownCode, new_node
 from treewright.tree.evaluating.heldout import HeldoutOutcome
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
@@ -75,7 +74,7 @@ class BeamSearch(TreeSearch):
                 e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
             }
         known = KnownCode.of(self.manifest.nodes.values())
-        selection = beam.select(evaluations, self.manifest.beam_width, known, confirmations)
+        selection = rounds.select_beam(evaluations, self.manifest.beam_width, known, confirmations)
         if selection.to_confirm:
             self.parts.stop_if_cancelled()
             return self._confirm(list(selection.to_confirm))
@@ -232,7 +231,7 @@ class BeamSearch(TreeSearch):
 
     # -- deciding -------------------------------------------------------------------------
 
-    def _decide(self, selection: beam.Selection, evaluations: list[Evaluation]) -> None:
+    def _decide(self, selection: rounds.Selection, evaluations: list[Evaluation]) -> None:
         """Record the fates of the whole depth, then promote and prune."""
         manifest, now = self.manifest, timestamp()
         nodes = [
@@ -277,7 +276,7 @@ class BeamSearch(TreeSearch):
                 manifest,
                 rules,
                 done,
-                rounds.with_new(manifest, nodes),
+                {**manifest.nodes, **{node.node_id: node for node in nodes}},
                 banned_nodes(applied(manifest.steering)),
             ),
             stop_reason=rounds.stop_reason(rules, done),

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from treewright.tree.config import Config
-from treewright.tree.deciding import gate, objectives, scoring
+from treewright.tree.deciding import objectives, promotion, scoring
 from treewright.tree.deciding.results import Results
 from treewright.tree.evaluating import contexts, heldout, simulation
 from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
@@ -114,7 +114,7 @@ class Confirmer:
         swept = measured.results
         found = self._compare(manifest, swept, baseline.data, measured.problem)
         confirmation = msgspec.structs.replace(
-            gate.confirm(
+            promotion.confirm(
                 evaluation.parent_relative,
                 found,
                 ids[0],

@@ -17,7 +17,7 @@ import msgspec
 from treewright.kernel.errors import UsageError
 from treewright.kernel.stats import same_measurement
 from treewright.tree.config import Config
-from treewright.tree.deciding import gains, objectives
+from treewright.tree.deciding import objectives, scoring
 from treewright.tree.deciding.results import FIRST, Part, Results
 from treewright.tree.evaluating.contexts import repeat_seed
 from treewright.tree.evaluating.perturbation import CONTROL, Perturbation
@@ -148,7 +148,7 @@ class NoiseTest:
             if isinstance(perturbed, str):
                 return self._untried(check, perturbed)
             value = self._value(perturbed, config_id)
-            if value is None or gains.is_among(value, values):
+            if value is None or scoring.is_among(value, values):
                 return _changed(check, perturbed="same" if alike else "differs")
             if draws == CONTROL:
                 return self._untried(check, "the number depends on the text of the program")
@@ -163,7 +163,7 @@ class NoiseTest:
     def _is_among(self, draws: int, configs: ConfigRange, values: Sequence[float]) -> bool:
         data = self._perturbed(draws, configs)
         value = None if isinstance(data, str) else self._value(data, configs.start)
-        return value is not None and gains.is_among(value, values)
+        return value is not None and scoring.is_among(value, values)
 
     def _require_same(self, first: bytes, second: bytes, between: str) -> None:
         found = self._difference(first, second)
@@ -209,7 +209,7 @@ class NoiseTest:
 
     def _looks_different(self, before: Results, after: Results) -> bool:
         pairs = sorted(before.sound_ids & after.sound_ids)
-        compared = gains.compare_metric(
+        compared = scoring.compare_metric(
             self.config.primary, [(before, after)], pairs, self.config.seed
         )
         return compared.verdict in ("improved", "regressed")

@@ -22,11 +22,13 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
 from treewright.search.policies import Choice
 from treewright.tree.deciding import leftovers
-from treewright.tree.deciding.node_requests import NodeRequests, choose_next_idea, growth
 from treewright.tree.deciding.policy_state import (
+    NodeRequests,
     PolicyState,
     choice_number,
+    choose_next_idea,
     counter,
+    growth,
     rebuild_state,
     stop_reason,
 )

@@ -15,12 +15,14 @@ import msgspec
 from treewright.kernel.errors import TreewrightError
 from treewright.search.policies import Choice
 from treewright.tree.deciding import leftovers
-from treewright.tree.deciding.node_requests import NodeRequests, choose_next_idea, growth
 from treewright.tree.deciding.policy_state import (
+    NodeRequests,
     PolicyState,
     choice_number,
+    choose_next_idea,
     counter,
     exhausted_nodes,
+    growth,
     rebuild_state,
 )
 from treewright.tree.ideas.expansion import ancestors

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import msgspec
 
 from treewright.kernel.budget import Budget, Spending
-from treewright.tree.deciding import beam, leftovers, rounds
-from treewright.tree.deciding.duplicates import KnownCode
+from treewright.tree.deciding import leftovers, rounds
+from treewright.tree.deciding.promotion import KnownCode
 from treewright.tree.deciding.rounds import Round, Rules
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import steering
@@ -158,7 +158,7 @@ def _found_no_ideas(manifest: Manifest, record: DepthRecord) -> bool:
 
 def _select(
     manifest: Manifest, rules: Rules, record: DepthRecord, evaluations: list[Evaluation]
-) -> beam.Selection:
+) -> rounds.Selection:
     earlier = (node for node in manifest.nodes.values() if node.depth < record.depth)
     known = KnownCode.of(earlier)
     confirmations = None
@@ -166,10 +166,12 @@ def _select(
         confirmations = {
             e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
         }
-    return beam.select(evaluations, rules.beam_width, known, confirmations)
+    return rounds.select_beam(evaluations, rules.beam_width, known, confirmations)
 
 
-def _with_node_ids(selection: beam.Selection, count: int) -> tuple[dict[str, Decision], list[str]]:
+def _with_node_ids(
+    selection: rounds.Selection, count: int
+) -> tuple[dict[str, Decision], list[str]]:
     decisions = dict(selection.decisions)
     nodes = [f"n{count + place:04d}" for place in range(len(selection.promoted))]
     for eval_id, node_id in zip(selection.promoted, nodes, strict=True):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from treewright.kernel.storage import untrusted
-from treewright.tree.deciding import gate, objectives, scoring
-from treewright.tree.deciding.comparison import score_results
+from treewright.tree.deciding import objectives, promotion, scoring
 from treewright.tree.deciding.results import Results
+from treewright.tree.deciding.scoring import score_results
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import Comparison, Confirmation, Evaluation, Recommendation
 from treewright.tree.run.creation import expected_ids, heldout_ids
@@ -156,7 +156,7 @@ def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
         ).recommendation
     selection = evaluation.parent_relative or scoring.rejection([], 0)
     start = ids[0] if ids else 0
-    again = gate.confirm(
+    again = promotion.confirm(
         selection,
         heldout,
         start,
