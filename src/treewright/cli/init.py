@@ -176,7 +176,7 @@ def _write_task(root: Path, task: Task, force: bool, *, seeds: bool = False) -> 
 
 def _write_survey(root: Path, sweep_template: bool | None, force: bool) -> None:
     from treewright.tree import config
-    from treewright.tree.starter import SWEEP, read_template, render, survey
+    from treewright.tree.starter import SWEEP, read_template, render_survey, survey
 
     path = root / config.DEFAULT_NAME
     _check_absent([path], force)
@@ -188,7 +188,7 @@ def _write_survey(root: Path, sweep_template: bool | None, force: bool) -> None:
         _write({root / SWEEP: read_template("sweep")}, force)
         steps = [f"{SWEEP}: `question`, `answer` and `judge`"]
         found = survey(root)
-    _write({path: render(found)}, force)
+    _write({path: render_survey(found)}, force)
     config.load(path)
     _print_next_steps(path, steps, has_baseline=found.results_csv is not None)
 

@@ -366,7 +366,7 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.tree_progress import SearchProgress
     from treewright.search.policy_registry import parse_options
     from treewright.tree.deciding import caps
-    from treewright.tree.records import description, forecast, layout
+    from treewright.tree.records import description, layout
     from treewright.tree.run.cleanup import Retention
     from treewright.tree.run.creation import Shape
     from treewright.tree.run.open import RunRequest, open_run, search
@@ -433,12 +433,12 @@ def _search(flags: dict[str, Any]) -> None:
                 )
             )
         runs, workers = layout.runs_directory(coordinator.parts.repo), flags["max_parallel_evals"]
-        if (ahead := forecast.forecast(coordinator.manifest, workers, runs)) is not None:
-            progress.say(forecast.describe(ahead))
+        if (ahead := description.make_forecast(coordinator.manifest, workers, runs)) is not None:
+            progress.say(description.describe_forecast(ahead))
         report = search(coordinator, until_done=flags["until_done"])
         progress.say(f"report: {report}")
         document = description.describe(coordinator.manifest, coordinator.store.run_dir)
-        document["forecast"] = forecast.forecast(coordinator.manifest, workers, runs)
+        document["forecast"] = description.make_forecast(coordinator.manifest, workers, runs)
     print_json(document)
 
 

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from treewright.tree.records.store import load as load_manifest
     from treewright.tree.report.tree_summary import write_report
     from treewright.tree.validation.checks import validate
+    from treewright.tree.validation.checks import write_report as write_validation_report
     from treewright.tree.validation.findings import Finding
-    from treewright.tree.validation.report import write_report as write_validation_report
 
 _PUBLIC = {
     "Finding": ("treewright.tree.validation.findings", "Finding"),
     "load_manifest": ("treewright.tree.records.store", "load"),
     "validate": ("treewright.tree.validation.checks", "validate"),
     "write_report": ("treewright.tree.report.tree_summary", "write_report"),
-    "write_validation_report": ("treewright.tree.validation.report", "write_report"),
+    "write_validation_report": ("treewright.tree.validation.checks", "write_report"),
 }
 
 __all__ = [

@@ -16,11 +16,11 @@ from treewright.kernel.operating_system import IS_POSIX
 from treewright.kernel.procs import sandbox
 from treewright.kernel.text.printable import format_paths
 from treewright.tree import config as configuration
-from treewright.tree.agents import prompt_templates, source_view
+from treewright.tree.agents import prompts
 from treewright.tree.agents.backend import Role
 from treewright.tree.agents.backend_factory import probe_backend
 from treewright.tree.agents.presets import PRESETS
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.prompts import View
 from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
 from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.sweep_imports import try_imports
@@ -317,20 +317,20 @@ def _prompts(repo: Path, config: Config) -> Iterator[Check]:
             continue
         name = f"prompt of {key}"
         try:
-            template = prompt_templates.load(purpose, each.prompt, repo)
-            text = prompt_templates.substitute(template, {"task": config.task})
-            room = each.prompt_tokens * prompt_templates.CHARS_A_TOKEN - len(text)
+            template = prompts.load_template(purpose, each.prompt, repo)
+            text = prompts.substitute(template, {"task": config.task})
+            room = each.prompt_tokens * prompts.CHARS_A_TOKEN - len(text)
             if room < 0:
-                raise source_view.PromptTooLong(f"{len(text)} characters without any file")
+                raise prompts.PromptTooLong(f"{len(text)} characters without any file")
             shown: list[str] = []
-            if prompt_templates.mentions(template, "repository"):
-                text += source_view.show_files(repo, "", room, view)
-                shown = view.visible(source_view.list_files(repo))
-        except (UsageError, source_view.PromptTooLong) as problem:
+            if prompts.mentions(template, "repository"):
+                text += prompts.show_files(repo, "", room, view)
+                shown = view.visible(prompts.list_files(repo))
+        except (UsageError, prompts.PromptTooLong) as problem:
             hint = "raise `prompt_tokens`"
             yield Check("repository", name, "failed", str(problem), hint)
             continue
-        size = len(text) // prompt_templates.CHARS_A_TOKEN
+        size = len(text) // prompts.CHARS_A_TOKEN
         yield Check(
             "repository",
             name,

@@ -8,7 +8,7 @@ import pytest
 
 from treewright.tree.agents.backend import AgentFailure, RoleRequest
 from treewright.tree.agents.edits import apply_patch
-from treewright.tree.agents.patch_coder import PatchCoder
+from treewright.tree.agents.offline_agents import PatchCoder
 
 
 def code(idea: str, worktree: Path) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treewright.tree.agents import prompt_templates, transcript
+from treewright.tree.agents import prompts, transcript
 from treewright.tree.agents.backend import Role
 from treewright.tree.agents.backend_factory import probe_backend
 from treewright.tree.config import (
@@ -40,14 +40,14 @@ def test_substitution_replaces_known_names_once_and_nothing_else(parts, idea: st
         values.get(part[2:-2], part) if part.startswith("{{") and part.endswith("}}") else part
         for part in parts
     )
-    assert prompt_templates.substitute(template, values) == expected
+    assert prompts.substitute(template, values) == expected
 
 
 def test_builtin_prompts_use_what_they_need():
-    for purpose, needed in prompt_templates.REQUIRED.items():
+    for purpose, needed in prompts.REQUIRED.items():
         for name in needed:
-            assert prompt_templates.mentions(prompt_templates.load_builtin(purpose), name)
-    assert "VERDICT: APPROVE" in prompt_templates.load_builtin("reviewer")
+            assert prompts.mentions(prompts.load_builtin(purpose), name)
+    assert "VERDICT: APPROVE" in prompts.load_builtin("reviewer")
 
 
 @pytest.mark.parametrize("value", ["short", "1", ""])

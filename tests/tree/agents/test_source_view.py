@@ -8,7 +8,7 @@ import pytest
 from tests.llm.endpoints import Step, completion, stand_in
 from treewright.tree.agents.backend import AgentFailure
 from treewright.tree.agents.implementation import Assignment, implement
-from treewright.tree.agents.source_view import PromptTooLong, View, show_files
+from treewright.tree.agents.prompts import PromptTooLong, View, show_files
 from treewright.tree.config import AgentsConfig, EndpointConfig, OpenaiBackend, SweepConfig
 
 PROGRAM = "import os\n\n# EVOLVE-BLOCK-START\nRATE = 0.1\n# EVOLVE-BLOCK-END\n\nprint(RATE)\n"

@@ -16,8 +16,7 @@ from tests.tree.report.sample import small
 from treewright.tree.report.gantt import draw_gantt
 from treewright.tree.report.run_facts import Facts
 from treewright.tree.report.score_chart import draw_score_chart
-from treewright.tree.report.tree_layout import spread_tops
-from treewright.tree.report.tree_picture import draw_tree
+from treewright.tree.report.tree_picture import draw_tree, spread_tops
 
 
 @pytest.fixture(scope="module")

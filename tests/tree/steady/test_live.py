@@ -11,7 +11,7 @@ import pytest
 from tests.toy import ToyRepository
 from tests.tree.runs import FinishedRun
 from tests.tree.steady.running import DRY, steady
-from treewright.tree.ideas.idea_directory import DirectorySource
+from treewright.tree.ideas.idea_source import DirectorySource
 from treewright.tree.records import store
 from treewright.tree.records.events import NodeExpanded
 from treewright.tree.records.model import Manifest, Unset

@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.tree.steady.test_validation import FORGERIES
 from tests.tree.validation.test_damage import DAMAGE
 from treewright.tree import validation
-from treewright.tree.validation.advice import ADVICE, advice
 from treewright.tree.validation.checks import CHECKS, GIT_FAILED, HISTORY_CODES, STRUCTURE_CODES
+from treewright.tree.validation.findings import ADVICE, advice
 
 ROOT = Path(__file__).parents[3]
 CODES = {

@@ -11,7 +11,7 @@ from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
-from treewright.tree.agents import reply_edits, source_view, transcript
+from treewright.tree.agents import prompts, reply_edits, transcript
 from treewright.tree.agents.backend import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.config import OpenaiBackend
 from treewright.tree.records import usage_log
@@ -80,7 +80,7 @@ class ChatAgent:
                 "reply_truncated",
                 f"the reply was cut off at {self._endpoint.max_tokens} tokens; raise `max_tokens`",
             )
-        editable = request.view.editable(source_view.list_files(request.worktree))
+        editable = request.view.editable(prompts.list_files(request.worktree))
         reply_edits.apply_edits(answer.text, request.worktree, editable)
 
     def _log(self, messages: list[Message], request: RoleRequest) -> None:

@@ -16,7 +16,7 @@ from treewright.kernel.procs.sandbox import SCRATCH
 from treewright.kernel.storage import untrusted
 from treewright.llm.redaction import without_api_keys
 from treewright.llm.usage import mark_unpriced, sane_usage
-from treewright.tree.agents import cli_output, transcript
+from treewright.tree.agents import presets, transcript
 from treewright.tree.agents.backend import AGENT_TIMEOUT, AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset, agent_keys
 from treewright.tree.config import CommandBackend
@@ -88,7 +88,7 @@ class CommandAgent:
     def _reply(self, done: process.ProcessResult, output: str, log: Path, role: Role) -> RoleReply:
         name = Path(argument_template(self._config, role)[0]).name
         reads = self._config.preset or self._config.reads
-        read = PRESETS[reads].read if reads else cli_output.plain
+        read = PRESETS[reads].read if reads else presets.read_plain
         try:
             reply = read(output)
             reply = RoleReply(reply.text, mark_unpriced(sane_usage(reply.usage)))

@@ -17,11 +17,11 @@ from treewright.kernel.procs.cancellation import check
 from treewright.llm.chat import without_reasoning
 from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage, largest_usage, sane_usage
-from treewright.tree.agents import prompt_templates, review_round, transcript
+from treewright.tree.agents import prompts, transcript
 from treewright.tree.agents.backend import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.backend_factory import make_backend
 from treewright.tree.agents.checkout import Checkout
-from treewright.tree.agents.source_view import (
+from treewright.tree.agents.prompts import (
     PromptTooLong,
     View,
     describe_editing,
@@ -118,7 +118,7 @@ class _Conversation:
         protected = [] if config.editable_blocks else config.protected_paths
         rules = [f"- {rule}" for rule in (*protected, *block_rules(config.editable_blocks))]
         self._values = {
-            "task": config.task.strip() or prompt_templates.NO_TASK,
+            "task": config.task.strip() or prompts.NO_TASK,
             "idea": assignment.idea.strip(),
             "parent_context": assignment.parent_context.strip() or _NOTHING,
             "protected_paths": "\n".join(rules) or _NOTHING,
@@ -150,7 +150,7 @@ class _Conversation:
         raise AgentFailure(
             "review_not_approved",
             f"the reviewer still requested changes after {rounds} round(s)",
-            log=review_round.review_path(self._assignment.log_dir, rounds),
+            log=transcript.review_path(self._assignment.log_dir, rounds),
             usage=self._spending.total,
         )
 
@@ -170,7 +170,7 @@ class _Conversation:
 
     def _round(self, number: int, coder: Backend, reviewer: Backend | None) -> str:
         """Call the coder and, if there is one, the reviewer. Return the verdict of the round."""
-        record = review_round.Round(number)
+        record = transcript.ReviewRound(number)
         try:
             reply = self._ask("coder", coder, self._config.agents.coder, number)
             record.report, record.coder_usage = reply.text, reply.usage
@@ -187,7 +187,7 @@ class _Conversation:
             self._values |= {"report": reply.text.strip(), "diff": diff}
             reply = self._ask("reviewer", reviewer, self._config.agents.reviewer, number)
             record.review, record.reviewer_usage = reply.text, reply.usage
-            record.verdict = review_round.parse_verdict(reply.text)
+            record.verdict = transcript.parse_verdict(reply.text)
             self._values["review"] = reply.text.strip()
             return record.verdict
         except AgentFailure as failure:
@@ -272,19 +272,19 @@ class _Conversation:
 
     def _prompt(self, role: Role, config: BackendConfig, number: int) -> str:
         custom = config.prompt if isinstance(config, CommandBackend | OpenaiBackend) else None
-        template = prompt_templates.load(role, custom, self._assignment.repo)
+        template = prompts.load_template(role, custom, self._assignment.repo)
         values = {
             **self._values,
             "round": str(number),
             "how_to_edit": describe_editing(config),
         }
-        without = prompt_templates.substitute(template, {**values, "repository": ""})
+        without = prompts.substitute(template, {**values, "repository": ""})
         tokens = config.prompt_tokens if isinstance(config, OpenaiBackend) else 0
-        room = tokens * prompt_templates.CHARS_A_TOKEN - len(without)
+        room = tokens * prompts.CHARS_A_TOKEN - len(without)
         try:
             if isinstance(config, OpenaiBackend) and room < 0:
                 raise PromptTooLong(f"it has {len(without)} characters without any file")
-            if prompt_templates.mentions(template, "repository"):
+            if prompts.mentions(template, "repository"):
                 about = "\n".join(values[name] for name in ("idea", "plan", "review"))
                 values["repository"] = describe_repository(
                     config, self._assignment.worktree, about, room, self._view
@@ -295,7 +295,7 @@ class _Conversation:
                 f"the prompt of the {role} is longer than {tokens} tokens: {problem}; "
                 "raise `prompt_tokens`",
             ) from None
-        return prompt_templates.substitute(template, values)
+        return prompts.substitute(template, values)
 
 
 def _require_change(diff_stat: str) -> None:

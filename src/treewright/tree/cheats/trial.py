@@ -20,10 +20,18 @@ import psutil
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config as configuration
-from treewright.tree.cheats import sweep_facts
 from treewright.tree.cheats.corpus import HONEST, Cheat, chosen
-from treewright.tree.cheats.fitter import Fitter, NotFitted, Place, Probes, scripts
-from treewright.tree.cheats.sweep_facts import Places
+from treewright.tree.cheats.fitter import (
+    Fitter,
+    NotFitted,
+    Place,
+    Places,
+    Probes,
+    Table,
+    collect_facts,
+    parse_rows,
+    scripts,
+)
 from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
 from treewright.tree.evaluating import contexts
@@ -158,7 +166,7 @@ class _Bench:
             self._config_name,
             self._baseline_name,
             place,
-            sweep_facts.collect_facts(table, self._config, self._limit, places, self._scripts),
+            collect_facts(table, self._config, self._limit, places, self._scripts),
         )
         patches: dict[str, str] = {}
         unfitted: dict[str, str] = {}
@@ -196,7 +204,7 @@ class _Bench:
     def _absolute(self, paths: list[str]) -> list[str]:
         return [str((self._source / Path(path).expanduser()).resolve()) for path in paths]
 
-    def _sweep_root(self, trees: Worktrees, config: Config) -> sweep_facts.Table:
+    def _sweep_root(self, trees: Worktrees, config: Config) -> Table:
         root = RootSweep(config, trees, self._commit)
         stop = None if self._limit is None else self._limit + (self._shape.confirm_configs or 0)
         began = time.monotonic()
@@ -207,7 +215,7 @@ class _Bench:
             config.repeats,
         )
         (self._copy / _BASELINE).write_bytes(data)
-        return sweep_facts.parse_rows(first, config, stop)
+        return parse_rows(first, config, stop)
 
     def _find_place(self, trees: Worktrees, config_id: int) -> Place | None:
         """Sweep one config with code that leaves marks where it runs; return a marked file."""

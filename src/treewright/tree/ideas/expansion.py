@@ -17,7 +17,7 @@ from treewright.kernel.storage import atomic, untrusted
 from treewright.kernel.storage.artifacts import sha256_file, sha256_text
 from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.prompts import View
 from treewright.tree.config import Config
 from treewright.tree.deciding.leftovers import LEFTOVER
 from treewright.tree.guard.isolation import Isolation

@@ -21,10 +21,9 @@ from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
-from treewright.tree.agents import prompt_templates, transcript
-from treewright.tree.agents.source_view import PromptTooLong, show_files
+from treewright.tree.agents import prompts, transcript
+from treewright.tree.agents.prompts import PromptTooLong, show_files
 from treewright.tree.config import EndpointConfig, LlmIdeas
-from treewright.tree.ideas.history_markdown import PROMPT_CHARS
 from treewright.tree.ideas.idea_source import (
     MAX_ATTEMPTS,
     GeneratorFailure,
@@ -36,6 +35,7 @@ from treewright.tree.ideas.idea_source import (
 )
 from treewright.tree.ideas.idea_text import blocks, key
 from treewright.tree.ideas.node_description import (
+    PROMPT_CHARS,
     find_ideas_not_to_repeat,
     list_ideas,
     render_markdown,
@@ -99,22 +99,22 @@ class LlmSource:
         return Proposals([Idea(text, origin) for text in new[: context.wanted]], usage)
 
     def _prompt(self, context: NodeContext) -> str:
-        template = prompt_templates.load("ideas", self._config.prompt, context.repo)
+        template = prompts.load_template("ideas", self._config.prompt, context.repo)
         earlier = find_ideas_not_to_repeat(context)
         node = render_markdown(context, 0, with_task=False).strip()
         values = {
-            "task": context.task or prompt_templates.NO_TASK,
+            "task": context.task or prompts.NO_TASK,
             "count": str(context.wanted),
             "node": node,
             "earlier_ideas": "",
             "repository": "",
         }
-        room = self._config.prompt_tokens * prompt_templates.CHARS_A_TOKEN
-        room -= len(prompt_templates.substitute(template, values))
+        room = self._config.prompt_tokens * prompts.CHARS_A_TOKEN
+        room -= len(prompts.substitute(template, values))
         try:
             if room < 0:
                 raise PromptTooLong(f"it is {-room} characters too long without any file")
-            if prompt_templates.mentions(template, "repository"):
+            if prompts.mentions(template, "repository"):
                 # Editable files may use the whole room; without editable blocks, files use half.
                 about = "\n".join(idea.text for idea in earlier)
                 view, most = context.view, room if context.view.editable_blocks else room // 2
@@ -129,7 +129,7 @@ class LlmSource:
         values["node"] = render_markdown(context, told, with_task=False).strip()
         room -= len(values["node"]) - len(node)
         values["earlier_ideas"] = list_ideas(earlier, min(room, PROMPT_CHARS))
-        return prompt_templates.substitute(template, values)
+        return prompts.substitute(template, values)
 
     def _endpoint(self, context: NodeContext) -> EndpointConfig:
         """Return the endpoint with one of the models, drawn by weight for this expansion."""

@@ -15,8 +15,7 @@ from treewright.tree.starter.layouts import LAYOUTS, recognise
 from treewright.tree.starter.printed_number import task_of_command
 from treewright.tree.starter.survey import SWEEP, Survey, survey
 from treewright.tree.starter.task import Task, read_template
-from treewright.tree.starter.task_file import render_task
-from treewright.tree.starter.template import render
+from treewright.tree.starter.template import render_survey, render_task
 
 __all__ = [
     "LAYOUTS",
@@ -25,7 +24,7 @@ __all__ = [
     "Task",
     "read_template",
     "recognise",
-    "render",
+    "render_survey",
     "render_task",
     "survey",
     "task_of_command",

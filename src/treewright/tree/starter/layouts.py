@@ -7,12 +7,12 @@ from pathlib import Path, PurePosixPath
 
 from treewright.kernel.errors import UsageError
 from treewright.tree.repository.git import git
-from treewright.tree.starter import openevolve, printed_number, shinka
+from treewright.tree.starter import evolve_tasks, printed_number
 from treewright.tree.starter.task import Task
 
 LAYOUTS: dict[str, Callable[[Path, Path], Task]] = {
-    "openevolve": openevolve.find_task,
-    "shinka": shinka.find_task,
+    "openevolve": evolve_tasks.find_openevolve,
+    "shinka": evolve_tasks.find_shinka,
     "autoresearch": printed_number.find_autoresearch,
     "evo": printed_number.find_evo,
 }

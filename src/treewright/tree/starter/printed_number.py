@@ -12,8 +12,7 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text.printable import format_paths
-from treewright.tree.starter.columns import Column
-from treewright.tree.starter.survey import Survey, python_name, time_budget
+from treewright.tree.starter.survey import Column, Survey, python_name, time_budget
 from treewright.tree.starter.task import (
     CLOCK,
     Bound,

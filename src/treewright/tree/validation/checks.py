@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,17 +10,29 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import atomic
+from treewright.kernel.text.markdown import code, escape, table
 from treewright.tree.config import Config
-from treewright.tree.records import store
+from treewright.tree.records import layout, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.repository.git import GitError
 from treewright.tree.validation import consistency, files, nodes, repository, strays
 from treewright.tree.validation.choices import choose_again
 from treewright.tree.validation.decisions import decide_again
-from treewright.tree.validation.findings import Finding, Subject
-from treewright.tree.validation.history import read_history
+from treewright.tree.validation.findings import Finding, Subject, advice
+from treewright.tree.validation.history import check_structure, read_history
 from treewright.tree.validation.measurements import measure_again
-from treewright.tree.validation.structure import check_structure
+
+HISTORY_CODES = (
+    "manifest_missing",
+    "manifest_unreadable",
+    "manifest_version",
+    "manifest_checksum",
+    "events_unreadable",
+    "manifest_differs_from_events",
+)
+STRUCTURE_CODES = ("ids_not_dense", "id_mismatch", "dangling_reference", "config_invalid")
+GIT_FAILED = "git_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +55,6 @@ def _recompute(subject: Subject) -> Iterable[Finding]:
     else:
         yield from choose_again(manifest, manifest.policy_record, measured.evaluations)
 
-
-HISTORY_CODES = (
-    "manifest_missing",
-    "manifest_unreadable",
-    "manifest_version",
-    "manifest_checksum",
-    "events_unreadable",
-    "manifest_differs_from_events",
-)
-STRUCTURE_CODES = ("ids_not_dense", "id_mismatch", "dangling_reference", "config_invalid")
 
 CHECKS = (
     Check(
@@ -140,7 +143,6 @@ CHECKS = (
         needs_git=True,
     ),
 )
-GIT_FAILED = "git_failed"
 
 
 def validate(run_dir: Path, repo: Path) -> list[Finding]:
@@ -172,3 +174,84 @@ def _config_problems(manifest: Manifest) -> list[Finding]:
     except msgspec.ValidationError as error:
         return [Finding("config_invalid", "agent_config", str(error))]
     return []
+
+
+def write_report(run_dir: Path, findings: list[Finding]) -> Path:
+    """Write the report about the findings of `validate`."""
+    path = run_dir / layout.VALIDATION
+    atomic.write_text(path, render(run_dir.name, read_history(run_dir).manifest, findings))
+    return path
+
+
+def render(run_id: str, manifest: Manifest | None, findings: list[Finding]) -> str:
+    verdict = (
+        f"**{len(findings)} finding{'s' if len(findings) > 1 else ''}.**"
+        if findings
+        else "**No findings: the run is what its files say.**"
+    )
+    parts = [f"# Validation of tree run {code(run_id)}", verdict]
+    if manifest is not None:
+        parts.append(_scope(manifest))
+    parts += ["## What was checked", _checked(manifest, findings)]
+    if findings:
+        parts += ["## Findings", _listed(findings), "## What to do", _advice(findings)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _scope(manifest: Manifest) -> str:
+    measured = sum(e.status in ("completed", "failed") for e in manifest.evaluations.values())
+    said = (
+        f"{len(manifest.nodes)} nodes, {len(manifest.evaluations)} evaluations ({measured} with "
+        f"an outcome), {manifest.spent.confirmations} confirmations, {manifest.current_depth} "
+        "depths decided."
+    )
+    if manifest.dry_run:
+        said += " This is a dry run: it has no git objects, and checks of those are skipped."
+    return said
+
+
+def _checked(manifest: Manifest | None, findings: list[Finding]) -> str:
+    counts = Counter(finding.code for finding in findings)
+    failed_git = {finding.subject for finding in findings if finding.code == GIT_FAILED}
+    broken = manifest is None or any(counts[name] for name in STRUCTURE_CODES)
+    rows = [
+        [
+            "manifest.json is whole and is what events.jsonl adds up to",
+            _found(HISTORY_CODES, counts),
+        ],
+        [
+            "Records refer to each other soundly",
+            "not checked: no state could be read"
+            if manifest is None
+            else _found(STRUCTURE_CODES, counts),
+        ],
+    ]
+    for check in CHECKS:
+        if broken:
+            said = "not checked: the checks above must pass first"
+        elif check.needs_git and manifest is not None and manifest.dry_run:
+            said = "skipped: a dry run has no git objects"
+        elif check.name in failed_git:
+            said = "not completed: git failed"
+        else:
+            said = _found(check.codes, counts)
+        rows.append([check.name, said])
+    return table(("check", "result"), rows)
+
+
+def _found(codes: tuple[str, ...], counts: Counter[str]) -> str:
+    number = sum(counts[name] for name in codes)
+    return f"**{number} finding{'s' if number > 1 else ''}**" if number else "ok"
+
+
+def _listed(findings: list[Finding]) -> str:
+    rows = [
+        [code(finding.code), code(finding.subject), escape(finding.message, 600)]
+        for finding in findings
+    ]
+    return table(("code", "subject", "what is wrong"), rows)
+
+
+def _advice(findings: list[Finding]) -> str:
+    seen = dict.fromkeys(finding.code for finding in findings)
+    return "\n".join(f"- {code(name)}: {escape(advice(name), 400)}" for name in seen)

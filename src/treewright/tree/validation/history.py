@@ -1,7 +1,11 @@
-"""The history of a run: manifest.json is complete and is the state that events.jsonl gives."""
+"""The records of a run: manifest.json is what events.jsonl gives, and the records fit together.
+
+All other checks rely on these.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +17,15 @@ from treewright.kernel.text import jsontext
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, state, store
 from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
+from treewright.tree.run.creation import ROOT_NODE
 from treewright.tree.validation.findings import Finding
 
 _LARGEST = 1 << 31  # the limit of the store
 
 _events = jsontext.decoder(ev.Event)
+
+
+_TO_EVALUATIONS = frozenset({"eval_ids", "promoted_from_eval_id"})
 
 
 class _Version(msgspec.Struct):
@@ -126,3 +134,62 @@ def _differences(snapshot: Manifest, replayed: Manifest | None) -> list[Finding]
             paths.append(key)
     message = "it is not what events.jsonl adds up to"
     return [Finding("manifest_differs_from_events", path, message) for path in paths]
+
+
+def check_structure(manifest: Manifest) -> Iterator[Finding]:
+    """Check that ids are dense and in order, every reference leads to a record, and parents come
+    first."""
+    yield from _ids(manifest)
+    yield from _references(manifest)
+
+
+def _ids(manifest: Manifest) -> Iterator[Finding]:
+    expected_nodes = [f"n{number:04d}" for number in range(len(manifest.nodes))]
+    if list(manifest.nodes) != expected_nodes or ROOT_NODE not in manifest.nodes:
+        yield Finding("ids_not_dense", "nodes", f"node ids are not {ROOT_NODE} and on, in order")
+    expected_evals = [f"e{number + 1:06d}" for number in range(len(manifest.evaluations))]
+    if list(manifest.evaluations) != expected_evals:
+        message = "evaluation ids are not e000001 and on, in order"
+        yield Finding("ids_not_dense", "evaluations", message)
+    for key, node in manifest.nodes.items():
+        if node.node_id != key:
+            yield Finding("id_mismatch", key, f"the record under this key is {node.node_id}")
+    for key, evaluation in manifest.evaluations.items():
+        if evaluation.eval_id != key:
+            message = f"the record under this key is {evaluation.eval_id}"
+            yield Finding("id_mismatch", key, message)
+
+
+def _references(manifest: Manifest) -> Iterator[Finding]:
+    nodes, evaluations = manifest.nodes, manifest.evaluations
+    named = [("run", "frontier", node_id) for node_id in manifest.frontier]
+    named += [("run", "expanded", node_id) for node_id in manifest.expanded]
+    for number, record in enumerate(manifest.depths, start=1):
+        owner = f"depth {number}"
+        if record.depth != number:
+            yield Finding("id_mismatch", owner, f"the record here is of depth {record.depth}")
+        named += [(owner, "frontier", node_id) for node_id in record.frontier]
+        named += [(owner, "promoted", node_id) for node_id in record.promoted]
+        named += [(owner, "eval_ids", eval_id) for eval_id in record.eval_ids]
+    for evaluation in evaluations.values():
+        name = evaluation.eval_id
+        named.append((name, "parent_node_id", evaluation.parent_node_id))
+        if not 1 <= evaluation.depth <= len(manifest.depths):
+            yield Finding("dangling_reference", name, f"there is no depth {evaluation.depth}")
+        promoted_to = evaluation.decision.promoted_to_node_id if evaluation.decision else None
+        if promoted_to is not None:
+            named.append((name, "promoted_to_node_id", promoted_to))
+    for node in nodes.values():
+        if node.node_id == ROOT_NODE:
+            continue
+        named.append((node.node_id, "parent_node_id", str(node.parent_node_id)))
+        from_eval = str(node.artifacts.promoted_from_eval_id)
+        named.append((node.node_id, "promoted_from_eval_id", from_eval))
+        if node.parent_node_id is not None and node.parent_node_id >= node.node_id:
+            message = f"its parent {node.parent_node_id} is not older than it"
+            yield Finding("dangling_reference", node.node_id, message)
+    for owner, field, target in named:
+        if target not in (evaluations if field in _TO_EVALUATIONS else nodes):
+            yield Finding(
+                "dangling_reference", owner, f"{field} names {target}, which is not there"
+            )

@@ -1,4 +1,8 @@
-"""The files of the repository that models may see and change, and how prompts show them.
+"""Prompts: their templates, and the files of the repository that models may see and change.
+
+Templates are the files `treewright/tree/prompts/*.md`, or files of the user. `{{name}}` is replaced
+if the name is known. All other braces stay, so a prompt may contain code, JSON and templates.
+Inserted text is not searched for placeholders: `{{plan}}` in an idea stays.
 
 A command-line agent reads files by itself. A chat model sees its prompt only: first the files that
 the idea mentions, then others while they fit. Protected files decide the result (an evaluator may
@@ -8,23 +12,80 @@ contain the answers), so a model sees them only if the user lists them in `reada
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
+from treewright.kernel.errors import UsageError
 from treewright.kernel.storage import untrusted
-from treewright.tree.agents import prompt_templates
 from treewright.tree.config import BackendConfig, Config, DirectoryIdeas, OpenaiBackend
 from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.ideas.idea_text import fence_for
 from treewright.tree.repository import blocks
 from treewright.tree.repository.git import git
 
+_PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
+
+CHARS_A_TOKEN = 4
+"""Characters per token, an estimate for English and code."""
+NO_TASK = "(The user has not described the task.)"
+
+REQUIRED: dict[str, tuple[str, ...]] = {
+    "planner": ("idea",),
+    "coder": ("idea",),
+    "reviewer": ("diff",),
+    "ideas": ("count",),
+}
+"""Placeholders that the prompt for each purpose must contain."""
+
+
 _IN_PLACE = "The repository is the current directory. Read whatever you need in it."
 _LARGEST_FILE = 256 * 1024
 _NAME_LIST_DIVISOR = 4
 """The list of file names takes at most a quarter of the room."""
 _MAX_NAMED_FILES = 5
+
+
+def substitute(template: str, values: Mapping[str, str]) -> str:
+    """Return the template with known placeholders replaced."""
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
+
+
+def mentions(template: str, name: str) -> bool:
+    """Return whether the template contains a placeholder."""
+    return "{{" + name + "}}" in template
+
+
+def load_builtin(name: str) -> str:
+    """Return a prompt that ships with Treewright."""
+    source = resources.files("treewright.tree") / "prompts" / f"{name}.md"
+    return source.read_text(encoding="utf-8")
+
+
+def load_template(purpose: str, replacement: str | None, repo: Path) -> str:
+    """Return the template for a purpose.
+
+    Args:
+        purpose: A role, or `ideas`.
+        replacement: The user's prompt file, relative to `repo`; None for the built-in prompt.
+        repo: The root of the repository.
+
+    Raises:
+        UsageError: the file cannot be read, or a required placeholder is missing.
+    """
+    if replacement is None:
+        return load_builtin(purpose)
+    path = repo / replacement
+    try:
+        template = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise UsageError(f"cannot read the {purpose} prompt {path}: {reason}") from error
+    missing = [name for name in REQUIRED[purpose] if not mentions(template, name)]
+    if missing:
+        raise UsageError(f"the {purpose} prompt {path} never uses {{{{{missing[0]}}}}}")
+    return template
 
 
 class PromptTooLong(Exception):
@@ -97,7 +158,7 @@ def describe_repository(
 def describe_editing(config: BackendConfig) -> str:
     """Return the instructions on the form of edits."""
     name = "edit_in_reply" if isinstance(config, OpenaiBackend) else "edit_in_place"
-    return prompt_templates.load_builtin(name).strip()
+    return load_builtin(name).strip()
 
 
 def list_files(worktree: Path) -> list[str]:

@@ -1,7 +1,7 @@
-"""A role with replies from a JSON file, for tests, rehearsals and demonstrations.
+"""Backends without a model: `patch` applies the idea's own patch, `scripted` plays a JSON file.
 
-The file is a list of entries. The first entry that fits the role, the round and the idea is the
-reply. docs/agents.md describes the fields.
+A script is for tests, rehearsals and demonstrations. It is a list of entries; the first entry that
+fits the role, the round and the idea is the reply. docs/agents.md describes the fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,27 @@ from treewright.kernel.text import jsontext
 from treewright.llm.usage import Usage
 from treewright.tree.agents.backend import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.edits import FileEdit, apply_patch, write_all
+from treewright.tree.ideas.idea_text import patches
 from treewright.tree.records import usage_log
+
+
+class PatchCoder:
+    """Applies the idea's `diff` blocks, in order, as one patch.
+
+    Git applies the patch: all hunks or none, nothing outside the worktree, nothing through a link,
+    and nothing in `.git`.
+    """
+
+    def run(self, request: RoleRequest) -> RoleReply:
+        found = patches(request.idea)
+        if not found:
+            raise AgentFailure(
+                "patch_missing",
+                "the idea has no ```diff block; the patch backend needs one "
+                "(or set agents.coder to another backend)",
+            )
+        note = apply_patch("".join(found), request.worktree)
+        return RoleReply(f"Applied the idea's own patch{note}.")
 
 
 class ScriptedError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +74,7 @@ class ScriptedAgent:
 
     def __init__(self, script: Path) -> None:
         self._script = script
-        self._entries = load(script)
+        self._entries = load_script(script)
 
     def run(self, request: RoleRequest) -> RoleReply:
         entry = next((entry for entry in self._entries if entry.fits(request)), None)
@@ -73,7 +93,7 @@ class ScriptedAgent:
         return RoleReply(entry.text, entry.usage)
 
 
-def load(script: Path) -> list[ScriptEntry]:
+def load_script(script: Path) -> list[ScriptEntry]:
     """Return the entries of a script.
 
     Raises:
