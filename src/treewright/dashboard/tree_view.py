@@ -10,10 +10,9 @@ import msgspec
 from treewright.dashboard.live_tree import LiveTree
 from treewright.kernel.clock import seconds_between
 from treewright.tree.records import steering
-from treewright.tree.records.description import best_node, most_evaluations, score
-from treewright.tree.records.model import Evaluation, Manifest, Node, Unset
+from treewright.tree.records.description import best_node, most_evaluations
+from treewright.tree.records.model import Evaluation, Manifest, Node, Unset, ancestors
 from treewright.tree.report import reasons
-from treewright.tree.report.run_facts import lineage
 from treewright.tree.run.policy_choice import describe
 
 _MAX_CHANGES = 200
@@ -87,13 +86,13 @@ def summary(manifest: Manifest) -> dict[str, Any]:
         },
         "best": {
             "node": best.node_id,
-            "score": score(best),
+            "score": best.score,
             "gain": found.primary_gain if found else None,
             "low": found.primary_gain_low if found else None,
             "high": found.primary_gain_high if found else None,
             "ref": best.ref.removeprefix("refs/heads/") if best.ref else None,
         },
-        "best_path": [node.node_id for node in lineage(manifest, best)],
+        "best_path": [node.node_id for node in ancestors(manifest, best)[::-1]],
         "metric": {"name": primary.get("name", ""), "direction": primary.get("direction", "")},
         "seconds_each": None if stopped else _seconds_each(manifest, done),
         "spent": manifest.spent,
@@ -160,7 +159,7 @@ def _node_row(manifest: Manifest, node: Node, titles: dict[str, str]) -> NodeRow
         id=node.node_id,
         depth=node.depth,
         parent=node.parent_node_id,
-        score=score(node),
+        score=node.score,
         gain=found.primary_gain if found else None,
         low=found.primary_gain_low if found else None,
         high=found.primary_gain_high if found else None,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage import untrusted
-from treewright.tree.config import BackendConfig, Config, DirectoryIdeas, OpenaiBackend
+from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.ideas.idea_text import fence_for
 from treewright.tree.repository import blocks
@@ -40,7 +40,6 @@ REQUIRED: dict[str, tuple[str, ...]] = {
 """Placeholders that the prompt for each purpose must contain."""
 
 
-_IN_PLACE = "The repository is the current directory. Read whatever you need in it."
 _LARGEST_FILE = 256 * 1024
 _NAME_LIST_DIVISOR = 4
 """The list of file names takes at most a quarter of the room."""
@@ -138,29 +137,6 @@ class View:
         return [name for name in names if name not in hidden]
 
 
-def describe_repository(
-    config: BackendConfig, worktree: Path, about: str, room: int, view: View
-) -> str:
-    """Return the part of a prompt that shows the repository.
-
-    Args:
-        config: The backend that gets the prompt.
-        worktree: The checkout to show.
-        about: Files that this text mentions come first.
-        room: The most characters to return.
-        view: The files that the model may see.
-    """
-    if not isinstance(config, OpenaiBackend):
-        return _IN_PLACE
-    return show_files(worktree, about, room, view)
-
-
-def describe_editing(config: BackendConfig) -> str:
-    """Return the instructions on the form of edits."""
-    name = "edit_in_reply" if isinstance(config, OpenaiBackend) else "edit_in_place"
-    return load_builtin(name).strip()
-
-
 def list_files(worktree: Path) -> list[str]:
     """Return the files of a worktree that git does not ignore."""
     listed = git(worktree, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -175,15 +151,12 @@ def show_files(worktree: Path, about: str, room: int, view: View) -> str:
     """
     everything = list_files(worktree)
     names = view.visible(everything)
-    left_out = len(everything) - len(names)
     parts: list[str] = []
     if not view.editable_blocks:
-        parts = [
-            f"The repository has {len(names)} files:",
-            _name_list(names, room // _NAME_LIST_DIVISOR),
-        ]
-    if left_out and not view.editable_blocks:
-        parts.append(f"({left_out} files are not shown: they are protected.)")
+        listed = _name_list(names, room // _NAME_LIST_DIVISOR)
+        parts = [f"The repository has {len(names)} files:", listed]
+        if left_out := len(everything) - len(names):
+            parts.append(f"({left_out} files are not shown: they are protected.)")
     left = room - sum(len(part) + 2 for part in parts)
     for name in view.editable_blocks:
         part = _block_view(worktree / name, name, left)
@@ -202,11 +175,8 @@ def show_files(worktree: Path, about: str, room: int, view: View) -> str:
         else:
             too_long.append(name)
     if too_long:
-        more = (
-            f" and {len(too_long) - _MAX_NAMED_FILES} more"
-            if len(too_long) > _MAX_NAMED_FILES
-            else ""
-        )
+        rest = len(too_long) - _MAX_NAMED_FILES
+        more = f" and {rest} more" if rest > 0 else ""
         note = f"Too long to be shown: {', '.join(too_long[:_MAX_NAMED_FILES])}{more}."
         if len(note) + 2 <= left:
             parts.append(note)

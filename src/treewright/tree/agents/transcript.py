@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from treewright.kernel.storage import untrusted
 from treewright.kernel.storage.atomic import storage_errors
+from treewright.llm import keys
+from treewright.llm.chat import Message
 from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage, describe_cost
 from treewright.tree.agents.backend import AgentFailure
+from treewright.tree.config import EndpointConfig
 from treewright.tree.ideas.idea_text import fence_for
 
 _VERDICTS = {
@@ -31,6 +35,12 @@ def write(path: Path, text: str, *names: str | None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with untrusted.create(path) as file:
             file.write(redact(text, *names).encode("utf-8", "surrogateescape"))
+
+
+def write_messages(path: Path, messages: Sequence[Message], endpoint: EndpointConfig) -> None:
+    """Write a conversation with a chat model, without the keys of its endpoint."""
+    parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
+    write(path, "\n".join(parts), *keys.secrets_for(endpoint))
 
 
 def write_for_use(path: Path, text: str) -> None:

@@ -89,10 +89,12 @@ def language_of(path: Path) -> Language | None:
 
 
 def payload(cheat: Cheat, language: Language, facts: dict[str, Any]) -> str:
+    """Return the code of a cheat for a file, with the facts about the sweep."""
     return _python(cheat, facts) if language == "python" else _shell(cheat, facts)
 
 
 def new_module(cheat: Cheat, facts: dict[str, Any]) -> str:
+    """Return the cheat as a module of its own, which may stand before one of the library."""
     return _python(cheat, facts) + (_REAL_MODULE if cheat.keep else "")
 
 

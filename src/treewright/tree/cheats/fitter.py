@@ -204,7 +204,9 @@ class Fitter:
     def _files(self, cheat: Cheat) -> dict[str, str]:
         match cheat.way:
             case "nothing":
-                return self._honest()
+                if self.place is None:
+                    return {"a-note.txt": "an honest change, without effect\n"}
+                return self._with(self.place, "# an honest change, without effect\n", end=False)
             case "draws":
                 return self._draws(cheat)
             case "code":
@@ -217,11 +219,6 @@ class Fitter:
                 return self._changed_file(cheat)
             case "agent":
                 raise NotFitted("it is no patch")
-
-    def _honest(self) -> dict[str, str]:
-        if self.place is None:
-            return {"a-note.txt": "an honest change, without effect\n"}
-        return self._with(self.place, "# an honest change, without effect\n", end=False)
 
     def _draws(self, cheat: Cheat) -> dict[str, str]:
         place = self.place

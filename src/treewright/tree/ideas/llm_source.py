@@ -16,7 +16,6 @@ import msgspec
 
 from treewright.kernel.http_client import when_set
 from treewright.kernel.procs.capped_log import with_log
-from treewright.llm import keys
 from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
@@ -87,14 +86,19 @@ class LlmSource:
                 new = [text for text in texts if key(text) not in known]
                 if new or (texts and attempt == MAX_ATTEMPTS):
                     break
-                why = "every idea in it was tried before" if texts else self._why(answer)
+                why = "its reply has no line `## IDEA: <title>` with an idea below it"
+                if texts:
+                    why = "every idea in it was tried before"
+                elif answer.finish_reason == "length":
+                    limit = self._config.endpoint.max_tokens
+                    why = f"its reply was cut off at {limit} tokens; raise `max_tokens`"
                 if attempt == MAX_ATTEMPTS:
                     log = context.scratch / "llm.log"
                     message = f"no ideas from {endpoint.model}: {why}"
                     raise GeneratorFailure(with_log(message, answer.text, log), usage)
                 messages.append(Message("user", _REMINDER.format(why=why)))
         finally:
-            self._log(messages, context)
+            transcript.write_messages(context.scratch / "llm.log", messages, self._config.endpoint)
         origin = f"llm:{endpoint.model}"
         return Proposals([Idea(text, origin) for text in new[: context.wanted]], usage)
 
@@ -150,17 +154,6 @@ class LlmSource:
             stop_if_cancelled(context)
             raise IdeaSourceError(f"no ideas: {error.message}") from None
 
-    def _log(self, messages: list[Message], context: NodeContext) -> None:
-        parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
-        path = context.scratch / "llm.log"
-        transcript.write(path, "\n".join(parts), *keys.secrets_for(self._config.endpoint))
-
-    def _why(self, answer: Answer) -> str:
-        if answer.finish_reason == "length":
-            limit = self._config.endpoint.max_tokens
-            return f"its reply was cut off at {limit} tokens; raise `max_tokens`"
-        return "its reply has no line `## IDEA: <title>` with an idea below it"
-
 
 def parse_ideas(reply: str, *, cut_off: bool = False) -> list[str]:
     """Return the ideas of a reply as Markdown files, without titles that have no text.
@@ -178,7 +171,11 @@ def parse_ideas(reply: str, *, cut_off: bool = False) -> list[str]:
 
 def _parsed(reply: str, style: re.Pattern[str], cut_off: bool) -> list[str]:
     lines = reply.split("\n")
-    inside = _fenced_lines(reply)
+    inside = {  # in code blocks `#` is not a heading
+        index
+        for block in blocks(reply)
+        for index in range(block.line, block.line + block.body.count("\n") + 2)
+    }
     found = {
         index: heading
         for index, line in enumerate(lines)
@@ -207,11 +204,3 @@ def _unfenced(reply: str) -> str:
     if len(lines) > 2 and last == "```" and first[:3] == last and first[3:].lower() in _MARKDOWN:
         return "\n".join(lines[1:-1])
     return "\n".join(block.body for block in blocks(reply) if block.info.lower() in _MARKDOWN)
-
-
-def _fenced_lines(reply: str) -> set[int]:
-    """Return the indices of the lines inside code blocks, where `#` is not a heading."""
-    found: set[int] = set()
-    for block in blocks(reply):
-        found.update(range(block.line, block.line + block.body.count("\n") + 2))
-    return found

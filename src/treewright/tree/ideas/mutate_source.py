@@ -102,7 +102,7 @@ class MutateSource:
         undone = frozenset(
             change
             for idea in read_earlier_ideas(context.context_ideas_dirs)
-            for change in _reversed_changes(idea.text)
+            for change in ((new, old) for old, new in _changes(idea.text))
         )
         places = self._places(context)
         proposals = Proposals()
@@ -146,12 +146,15 @@ def _editable(places: list[_Place], editable_blocks: Sequence[str]) -> list[_Pla
     """Return the places inside editable blocks; all places if there are no such blocks."""
     if not editable_blocks:
         return places
-    return [place for place in places if place.path in editable_blocks and _in_block(place)]
-
-
-def _in_block(place: _Place) -> bool:
-    site = place.site
-    return any(start <= site.start and site.end <= end for start, end in spans(place.source))
+    return [
+        place
+        for place in places
+        if place.path in editable_blocks
+        and any(
+            start <= place.site.start and place.site.end <= end
+            for start, end in spans(place.source)
+        )
+    ]
 
 
 def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list[str]:
@@ -163,10 +166,14 @@ def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list
             raise IdeaSourceError(f"tunable file {pattern!r} is not inside the repository")
         if _WILDCARDS & set(pattern):
             # A wildcard never means .git, .venv or the run directory below the root.
-            matches = [path for path in root.glob(pattern) if not _is_hidden(path, root)]
+            matches = [
+                path
+                for path in root.glob(pattern)
+                if not any(part.startswith(".") for part in path.relative_to(root).parts)
+            ]
         else:
             matches = [root / pattern]
-        found.update(_relative(path, root) for path in matches if _is_plain(path, root))
+        found.update(p.relative_to(root).as_posix() for p in matches if _is_plain(p, root))
     return sorted(found.difference(match_protected(found, protected)))
 
 
@@ -225,23 +232,18 @@ def _idea(place: _Place, edit: Edit) -> Idea:
     site = place.site
     patch = replace_range(place.path, place.source, site.start, site.end, edit.replacement)
     fence = fence_for(patch)
+    where = f"{site.name} in {place.path}"
+    if not site.whole:  # a value inside an expression has no name of its own
+        inside = site.name or site.scope
+        where = f"{place.path}, line {site.line}" + (f", in {inside}" if inside else "")
     text = (
-        f"# {_where(place)}: {site.token} -> {edit.replacement}\n\n"
+        f"# {where}: {site.token} -> {edit.replacement}\n\n"
         f"Line {site.line} of `{place.path}` has `{site.token}`. "
         f"Try `{edit.replacement}` ({edit.reason}) and change no other value: "
         "then every difference in the sweep is the effect of this value.\n\n"
         f"{fence}diff\n{patch}{fence}\n"
     )
     return Idea(text, origin=f"mutate:{place.path}:{site.line}")
-
-
-def _where(place: _Place) -> str:
-    """Return the name of a named value; the line of a value inside an expression."""
-    site = place.site
-    if site.whole:
-        return f"{site.name} in {place.path}"
-    inside = site.name or site.scope
-    return f"{place.path}, line {site.line}" + (f", in {inside}" if inside else "")
 
 
 def _changes(text: str) -> set[tuple[str, str]]:
@@ -257,19 +259,7 @@ def _changes(text: str) -> set[tuple[str, str]]:
     return found
 
 
-def _reversed_changes(text: str) -> set[tuple[str, str]]:
-    return {(new, old) for old, new in _changes(text)}
-
-
 def _is_plain(path: Path, root: Path) -> bool:
     """Return whether a path is a regular file that no symbolic link leads to."""
     steps = [path, *path.parents]
     return path.is_file() and not any(step.is_symlink() for step in steps[: steps.index(root)])
-
-
-def _is_hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(root).parts)
-
-
-def _relative(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix()

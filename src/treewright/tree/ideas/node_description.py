@@ -22,8 +22,8 @@ from treewright.tree.ideas.search_history import (
     Returned,
 )
 from treewright.tree.records import layout, summary
-from treewright.tree.records.model import Manifest, Node
-from treewright.tree.report.run_facts import lineage, read_title
+from treewright.tree.records.model import Manifest, Node, ancestors
+from treewright.tree.report.run_facts import read_title
 from treewright.tree.repository.blocks import block_rules
 
 CONSTRAINTS = (
@@ -218,7 +218,7 @@ def describe_node(outcomes: Outcomes) -> str:
     else:
         lines = [f"Node {node.node_id} at depth {node.depth}, commit {node.commit[:12]}.", ""]
         lines.append("Ideas already applied, oldest first:")
-        for ancestor in lineage(manifest, node):
+        for ancestor in ancestors(manifest, node)[::-1]:
             if ancestor.idea_chain:
                 lines.append(f"- {read_title(run_dir / ancestor.idea_chain[-1])}")
         lines += ["", *describe_comparisons(last_summary(run_dir, manifest, node))]

@@ -9,7 +9,7 @@ unknown price makes the cost unknown, not 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +33,7 @@ Range = tuple[float, float]
 
 def best_node(manifest: Manifest) -> Node:
     """Return the node with the best score; among equal scores the oldest, so the root at 0."""
-    return min(manifest.nodes.values(), key=lambda node: (-score(node), node.depth, node.node_id))
-
-
-def score(node: Node) -> float:
-    return node.score
+    return min(manifest.nodes.values(), key=lambda node: (-node.score, node.depth, node.node_id))
 
 
 def describe(manifest: Manifest, run_dir: Path) -> dict[str, Any]:
@@ -57,7 +53,7 @@ def describe(manifest: Manifest, run_dir: Path) -> dict[str, Any]:
             "depth": best.depth,
             "commit": best.commit,
             "ref": best.ref,
-            "score": score(best),
+            "score": best.score,
             "primary_gain": recommendation.primary_gain if recommendation else 0.0,
             "idea_chain": best.idea_chain,
         },
@@ -116,17 +112,23 @@ def most_evaluations(manifest: Manifest) -> int:
 def past_seconds_per_evaluation(runs: Path) -> float | None:
     """Return the mean duration of evaluations in earlier real runs, or None without any."""
     taken: list[float] = []
+    for manifest in _real_runs(runs):
+        spans = (
+            seconds_between(e.started_at, e.finished_at) for e in manifest.evaluations.values()
+        )
+        taken += [span for span in spans if span is not None]
+    return sum(taken) / len(taken) if taken else None
+
+
+def _real_runs(runs: Path) -> Iterator[Manifest]:
+    """Yield the runs of a directory that can be read, without dry runs, by name."""
     for run_dir in sorted(runs.iterdir()) if runs.is_dir() else []:
         try:
             manifest = store.load(run_dir)
         except TreewrightError:
             continue
         if not manifest.dry_run:
-            spans = (
-                seconds_between(e.started_at, e.finished_at) for e in manifest.evaluations.values()
-            )
-            taken += [span for span in spans if span is not None]
-    return sum(taken) / len(taken) if taken else None
+            yield manifest
 
 
 class Forecast(msgspec.Struct, frozen=True):
@@ -152,10 +154,15 @@ def make_forecast(manifest: Manifest, workers: int, runs: Path | None = None) ->
         return None
     source = manifest
     if len(_ended(manifest)) < _FEWEST:
-        found = _earlier(manifest, runs) if runs is not None else None
-        if found is None:
+        others = (
+            run
+            for run in (_real_runs(runs) if runs is not None else ())
+            if run.tree_run_id != manifest.tree_run_id and len(_ended(run)) >= _FEWEST
+        )
+        newest = max(others, key=lambda run: run.created_at, default=None)
+        if newest is None:
             return None
-        source = found
+        source = newest
     ended = _ended(source)
     left = _left(manifest)
     took = [seconds_between(e.started_at, e.finished_at) or 0.0 for e in ended]
@@ -213,19 +220,3 @@ def _total(counts: tuple[int, int], samples: Sequence[float]) -> Range:
 
     low, high = counts
     return max(0.0, low * mean - half(low)), high * mean + half(high)
-
-
-def _earlier(manifest: Manifest, runs: Path) -> Manifest | None:
-    """Return the newest other run with enough finished evaluations."""
-    found: Manifest | None = None
-    for run_dir in sorted(runs.iterdir()) if runs.is_dir() else []:
-        if run_dir.name == manifest.tree_run_id:
-            continue
-        try:
-            other = store.load(run_dir)
-        except TreewrightError:
-            continue
-        newer = found is None or other.created_at > found.created_at
-        if newer and not other.dry_run and len(_ended(other)) >= _FEWEST:
-            found = other
-    return found

@@ -7,7 +7,7 @@ resulting state is the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -25,6 +25,7 @@ from treewright.tree.records.model import (
     Manifest,
     Node,
     Unset,
+    ancestors,
 )
 
 _COST_DIGITS = 9
@@ -50,9 +51,16 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
         case ev.Completed() | ev.Failed():
             _finished(manifest, event)
         case ev.HeldoutMeasured():
-            _heldout(manifest, event)
+            node = manifest.nodes[event.node_id]
+            if node.artifacts.heldout is None:
+                node.artifacts.heldout = event.artifact
+                _spend_seconds(manifest, event.seconds)
         case ev.Confirmed():
-            _confirmed(manifest, event)
+            evaluation = manifest.evaluations[event.eval_id]
+            if evaluation.confirmation is None:
+                evaluation.confirmation = event.confirmation
+                manifest.spent.confirmations += 1
+                _spend_seconds(manifest, event.seconds)
         case ev.Decided():
             _decided(manifest, event)
         case ev.Settled():
@@ -108,7 +116,10 @@ def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     record.started_at = record.started_at or event.at
     node.expanded_for_depth = event.depth
     node.ideas = [*node.ideas, *event.ideas]
-    node.generated_idea_files = [idea.path for idea in _ideas_of_expansion(node, event)]
+    latest = event.ideas
+    if policy_record is None:  # ideas added by the user are among those of a depth
+        latest = [idea for idea in node.ideas if idea.depth == event.depth]
+    node.generated_idea_files = [idea.path for idea in latest]
     node.context_ideas_dirs = event.context_ideas_dirs
     node.context_idea_files = event.context_idea_files
     skipped = [*(node.dedupe.skipped if node.dedupe else []), *event.skipped]
@@ -117,13 +128,6 @@ def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     if node.node_id not in manifest.expanded:
         manifest.expanded.append(node.node_id)
     _spend(manifest, event.usage, {"ideas": event.usage})
-
-
-def _ideas_of_expansion(node: Node, event: ev.NodeExpanded) -> list[IdeaRecord]:
-    """Return the ideas of an expansion. With a barrier, ideas added by the user are among them."""
-    if isinstance(event.expansion, int):
-        return event.ideas
-    return [idea for idea in node.ideas if idea.depth == event.depth]
 
 
 def _queued(manifest: Manifest, event: ev.Queued) -> None:
@@ -193,21 +197,6 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     evaluation.usage = sane_usage(outcome.usage)
     roles = {} if isinstance(outcome.roles, Unset) else outcome.roles
     _spend(manifest, outcome.usage, roles)
-
-
-def _heldout(manifest: Manifest, event: ev.HeldoutMeasured) -> None:
-    node = manifest.nodes[event.node_id]
-    if node.artifacts.heldout is None:
-        node.artifacts.heldout = event.artifact
-        _spend_seconds(manifest, event.seconds)
-
-
-def _confirmed(manifest: Manifest, event: ev.Confirmed) -> None:
-    evaluation = manifest.evaluations[event.eval_id]
-    if evaluation.confirmation is None:
-        evaluation.confirmation = event.confirmation
-        manifest.spent.confirmations += 1
-        _spend_seconds(manifest, event.seconds)
 
 
 def _decided(manifest: Manifest, event: ev.Decided) -> None:
@@ -312,7 +301,7 @@ def _reopen(manifest: Manifest, node: Node) -> None:
     node.generated_idea_files = [idea.path for idea in node.ideas if idea.depth == depth]
     node.context_idea_files = [
         FileDigest(idea.path, idea.sha256)
-        for ancestor in _lineage(manifest, node)
+        for ancestor in ancestors(manifest, node)
         for idea in ancestor.ideas
         if depth is not None and idea.depth < depth
     ]
@@ -339,10 +328,3 @@ def _add_idea(manifest: Manifest, node: Node, idea: IdeaRecord) -> None:
         node.generated_idea_files = same
         if node.node_id not in manifest.expanded:
             manifest.expanded.append(node.node_id)
-
-
-def _lineage(manifest: Manifest, node: Node) -> Iterator[Node]:
-    yield node
-    while node.parent_node_id is not None:
-        node = manifest.nodes[node.parent_node_id]
-        yield node

@@ -17,7 +17,6 @@ from treewright.tree.records.model import (
     Node,
     NoiseCheck,
     PolicyRecord,
-    Recommendation,
     Unset,
 )
 from treewright.tree.report import reasons, tables
@@ -185,7 +184,9 @@ def _progress(facts: Facts) -> str:
     ]
     if unfinished:
         parts.append(f"{unfinished:,} unfinished")
-    span = seconds_between(manifest.created_at, _last_moment(facts))
+    moments = [e.finished_at for e in evaluations if e.finished_at]
+    moments += [record.finished_at for record in manifest.depths if record.finished_at]
+    span = seconds_between(manifest.created_at, max(moments, default=None))
     wall = f", {numbers.seconds(span)} after it began" if span is not None else ""
     place = f"at depth {manifest.current_depth} of {manifest.max_depth}{wall}"
     policy_record = manifest.policy_record
@@ -216,12 +217,6 @@ def _choosing(policy_record: PolicyRecord) -> str:
     return chosen + (f" Its settings: {escape(settings)}." if settings else "")
 
 
-def _last_moment(facts: Facts) -> str | None:
-    moments = [e.finished_at for e in facts.manifest.evaluations.values() if e.finished_at]
-    moments += [record.finished_at for record in facts.manifest.depths if record.finished_at]
-    return max(moments, default=None)
-
-
 def render_best_path(facts: Facts) -> str:
     """Return the table of the nodes from the root to the best node."""
     if len(facts.path) < 2:
@@ -247,8 +242,8 @@ def _step(facts: Facts, node: Node, confirming: bool) -> list[str]:
         code(node.node_id),
         escape(facts.node_title(node), 100),
         code(node.commit[:12]),
-        _gain(parent),
-        _gain(root),
+        tables.render_gain(parent),
+        tables.render_gain(root),
         numbers.percent(root.score) if root else "–",
     ]
     if confirming:
@@ -265,9 +260,3 @@ def held_out(confirmation: Confirmation | None) -> list[str]:
         confirmation.heldout_gain, confirmation.heldout_gain_low, confirmation.heldout_gain_high
     )
     return [escape(shown), numbers.whole_percent(confirmation.shrinkage)]
-
-
-def _gain(found: Recommendation | None) -> str:
-    if found is None:
-        return "–"
-    return escape(numbers.gain(found.primary_gain, found.primary_gain_low, found.primary_gain_high))

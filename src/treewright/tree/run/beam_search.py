@@ -20,9 +20,8 @@ from treewright.kernel.errors import StorageError
 from treewright.tree.deciding import leftovers, rounds
 from treewright.tree.deciding.promotion import KnownCode, new_node
 from treewright.tree.evaluating.heldout import HeldoutOutcome
-from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
-from treewright.tree.records.model import Decision, Evaluation, IdeaRecord, Node
+from treewright.tree.records.model import Decision, Evaluation, IdeaRecord, Node, ancestors
 from treewright.tree.records.steering import Command, applied, banned_nodes
 from treewright.tree.run import steering
 from treewright.tree.run.ideas_ahead import Generation, depends_on, missing_ideas
@@ -176,7 +175,7 @@ class BeamSearch(TreeSearch):
 
     def _leftovers(self, node: Node, depth: int) -> list[IdeaRecord]:
         """Return the ideas of the node and its ancestors that no evaluation has tried."""
-        manifest, lineage = self.manifest, list(ancestors(self.manifest, node))
+        manifest, lineage = self.manifest, ancestors(self.manifest, node)
         tried = {e.idea_path for e in manifest.evaluations.values() if e.depth < depth}
         others = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
         taken = {idea.key for each in others for idea in each.ideas if idea.depth == depth}

@@ -35,7 +35,6 @@ from treewright.tree.deciding.policy_state import (
 from treewright.tree.deciding.promotion import new_node
 from treewright.tree.evaluating.heldout import HeldoutOutcome
 from treewright.tree.guard.baselines import baselines
-from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import (
     UNSET,
@@ -45,6 +44,7 @@ from treewright.tree.records.model import (
     Node,
     PolicyRecord,
     Unset,
+    ancestors,
 )
 from treewright.tree.records.steering import Command, applied, banned_ideas, injected
 from treewright.tree.run.creation import ROOT_NODE
@@ -225,7 +225,7 @@ class PolicySearch(TreeSearch):
 
     def _leftovers(self, node: Node, number: int) -> list[IdeaRecord]:
         """Return the ideas of the node's ancestors that neither evaluations nor plans try."""
-        manifest, lineage = self.manifest, list(ancestors(self.manifest, node))
+        manifest, lineage = self.manifest, ancestors(self.manifest, node)
         tried = {e.idea_path for e in manifest.evaluations.values()}
         for each in lineage[1:]:
             places = range(len(self._plans.for_node(each.node_id)))

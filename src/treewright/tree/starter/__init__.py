@@ -2,11 +2,12 @@
 
 In: a repository, perhaps with a task that was written for OpenEvolve, ShinkaEvolve, autoresearch or
 evo, or a command that prints a number. Out: the text of `treewright.toml` and of
-`treewright_sweep.py`. Nothing here writes a file or runs anything but `git ls-files`.
+`treewright_sweep.py`. Only `measurement.py` runs the task, in a copy; the rest reads files and git.
 
-The package imports `tree.repository`, `tree.config` and the packages below them. Read first
-`survey.py` (the findings about a repository), `task.py` (a task of another program) and
-`task_file.py` (the configuration for a task).
+The package imports `tree.repository`, `tree.config` and the packages below them, from `tree.ideas`
+the literals that `mutate` can edit, and for the measurement from `tree.evaluating`. Read first
+`survey.py` (the findings about a repository), `task.py` (a task of another program, which
+`evolve_tasks.py` and `printed_number.py` find) and `template.py` (the configuration).
 """
 
 from __future__ import annotations

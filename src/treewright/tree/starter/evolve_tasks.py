@@ -24,6 +24,7 @@ from treewright.tree.starter.task import (
     directory_of,
     fill_in,
     others,
+    path_in,
     read_settings,
     read_text,
 )
@@ -58,11 +59,13 @@ def find_openevolve(repo: Path, directory: Path) -> Task:
         raise UsageError(f"no evaluator.py with `def evaluate(program_path)` in {directory}")
     program = find_program(directory, evaluator)
     inside = directory_of(repo, directory)
-    path = program if inside == "." else f"{inside}/{program}"
-    settings = read_settings(_settings_path(directory))
+    path = path_in(inside, program)
+    found = sorted(directory.glob("config*.y*ml"), key=lambda path: (len(path.name), path.name))
+    settings = read_settings(found[0] if found else directory / "config.yaml")
     seconds = float(look_up(settings, "evaluator", "timeout") or _DEFAULT_SECONDS)
     stages = _stages(settings, defined_names(directory / evaluator))
     seconds *= max(1, len(stages))
+    seed = look_up(settings, "random_seed")
     names_score = '"combined_score"' in _evaluate_text(read_text(directory / evaluator))
     constants = {
         "PROGRAM": program,
@@ -82,13 +85,13 @@ def find_openevolve(repo: Path, directory: Path) -> Task:
         tunable=[path] if _sites(source, _FACTORS, options) else [],
         options=options,
         has_block=True,
-        measured_by=evaluator if inside == "." else f"{inside}/{evaluator}",
+        measured_by=path_in(inside, evaluator),
         sweep=fill_in("openevolve", constants, ["combined_score"], seconds),
         seconds=seconds,
         protected=others(repo, inside, [program]),
         instructions=_instructions(settings),
         models=read_models(settings),
-        seed=_whole(look_up(settings, "random_seed")),
+        seed=seed if isinstance(seed, int) and not isinstance(seed, bool) else 0,
         notes=_IMPORTING_NOTE,
     )
 
@@ -139,14 +142,13 @@ def read_options(source: str) -> dict[str, list[Value]]:
             values = ast.literal_eval(listed)
         except (ValueError, SyntaxError):
             continue
-        if len(values) > 1 and all(map(_is_option, values)):
+        is_usable = [
+            math.isfinite(value) if isinstance(value, int | float) else isinstance(value, str)
+            for value in values
+        ]
+        if len(values) > 1 and all(is_usable):
             found[name] = values
     return {name: values for name, values in found.items() if _sites(source, (), {name: values})}
-
-
-def _is_option(value: object) -> bool:
-    is_number = isinstance(value, int | float)
-    return math.isfinite(value) if is_number else isinstance(value, str)
 
 
 def _sites(
@@ -168,12 +170,6 @@ def _evaluate_text(source: str) -> str:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     found = [node for node in body if isinstance(node, kinds) and node.name == "evaluate"]
     return "".join(ast.get_source_segment(source, node) or "" for node in found).replace("'", '"')
-
-
-def _settings_path(directory: Path) -> Path:
-    """Return config.yaml, or else the first file of a similar name."""
-    found = sorted(directory.glob("config*.y*ml"), key=lambda path: (len(path.name), path.name))
-    return found[0] if found else directory / "config.yaml"
 
 
 def _stages(settings: Any, functions: set[str]) -> list[tuple[str, float | None]]:
@@ -217,10 +213,6 @@ def _instructions(settings: Any) -> str:
     return ""
 
 
-def _whole(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
 def find_shinka(repo: Path, directory: Path) -> Task:
     """Return the task in a directory of the repository.
 
@@ -232,10 +224,17 @@ def find_shinka(repo: Path, directory: Path) -> Task:
         raise UsageError(f"no {_EVALUATOR} in {directory} that writes metrics.json")
     program = find_program(directory, _EVALUATOR)
     inside = directory_of(repo, directory)
-    path = program if inside == "." else f"{inside}/{program}"
+    path = path_in(inside, program)
     runner = _runner_settings(directory)
     settings = [read_settings(path) for path in sorted(directory.glob("*.y*ml"))]
-    seconds = _seconds(runner.get("time"))
+    told = [look_up(each, "evo_config", "task_sys_msg") for each in settings]
+    told.append(runner.get("task_sys_msg"))
+    listed = [look_up(each, "evo_config", "llm_models") for each in settings]
+    models = next((x for x in [*listed, runner.get("llm_models")] if isinstance(x, list)), [])
+    seconds = _DEFAULT_SECONDS
+    if limit := re.fullmatch(r"(\d+):(\d+):(\d+)", str(runner.get("time"))):
+        hours, minutes, rest = map(int, limit.groups())
+        seconds = float(3600 * hours + 60 * minutes + rest) or _DEFAULT_SECONDS
     columns = ["combined_score", "correct"]
     constants = {"PROGRAM": program, "EVALUATOR": _EVALUATOR}
     return Task(
@@ -244,13 +243,13 @@ def find_shinka(repo: Path, directory: Path) -> Task:
         program=path,
         tunable=[path] if path.endswith(".py") else [],
         has_block=True,
-        measured_by=_EVALUATOR if inside == "." else f"{inside}/{_EVALUATOR}",
+        measured_by=path_in(inside, _EVALUATOR),
         sweep=fill_in("shinka", constants, columns, seconds),
         seconds=seconds,
         bounds=[Bound("correct", "`correct.json` must say that the program is correct.", min=1)],
         protected=others(repo, inside, [program]),
-        instructions=_first_text("task_sys_msg", settings, runner),
-        models=Models(dict.fromkeys(_shinka_models(settings, runner), 1.0)),
+        instructions=next((text.strip() for text in told if isinstance(text, str)), ""),
+        models=Models({name: 1.0 for name in models if isinstance(name, str)}),
         notes=["`combined_score` of metrics.json, which evaluate.py writes."],
     )
 
@@ -278,22 +277,3 @@ def _runner_settings(directory: Path) -> dict[str, Any]:
             key = "task_sys_msg" if name.endswith("sys_msg") else name
             found.setdefault(key, constant)
     return found
-
-
-def _first_text(key: str, settings: list[Any], runner: dict[str, Any]) -> str:
-    found = [look_up(each, "evo_config", key) for each in settings] + [runner.get(key)]
-    return next((text.strip() for text in found if isinstance(text, str)), "")
-
-
-def _shinka_models(settings: list[Any], runner: dict[str, Any]) -> list[str]:
-    found = [look_up(each, "evo_config", "llm_models") for each in settings]
-    lists = [each for each in [*found, runner.get("llm_models")] if isinstance(each, list)]
-    return [name for name in lists[0] if isinstance(name, str)] if lists else []
-
-
-def _seconds(time: Any) -> float:
-    found = re.fullmatch(r"(\d+):(\d+):(\d+)", str(time))
-    if found is None:
-        return _DEFAULT_SECONDS
-    hours, minutes, seconds = map(int, found.groups())
-    return float(3600 * hours + 60 * minutes + seconds) or _DEFAULT_SECONDS

@@ -57,7 +57,7 @@ _CLOCK_NAME = re.compile(
     r"|(?:seconds|minutes)_(?:budget|limit)|(?:budget|limit)_(?:seconds|minutes))(?:_\w+)?",
     re.IGNORECASE,
 )
-"""Names of constants that say how long a program may run."""
+"""Names of constants that limit the time of a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Survey:
 
 def survey(repo: Path) -> Survey:
     """Return the findings about a repository; nothing in it is run or changed."""
-    files = _files(repo)
+    files = list_files(repo)
     script, not_sweeps = _sweep_script(repo, files)
     results = _results_csv(repo, files)
     columns = columns_of_csv(repo / results) if results else []
@@ -179,7 +179,7 @@ def survey(repo: Path) -> Survey:
     )
 
 
-def _files(repo: Path) -> list[str]:
+def list_files(repo: Path) -> list[str]:
     """Return the files that are tracked or would be after `git add --all`."""
     listed = git(repo, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return sorted({path for path in listed.split("\0") if path and (repo / path).is_file()})

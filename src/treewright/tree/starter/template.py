@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from treewright.tree.config import FILL_IN
 from treewright.tree.repository import blocks
 from treewright.tree.starter.survey import SWEEP, Survey, run_script
-from treewright.tree.starter.task import Bound, Task
+from treewright.tree.starter.task import Bound, Task, path_in
 
 OWN_SWEEP = """\
 # It runs from a checkout of the root of its own, and only it can have written its results.
@@ -235,7 +235,7 @@ editable_blocks = {quoted_list([task.program])}
 task = {_long_text(task.instructions)}
 
 # The score of the program as it is now. `treewright tree --make-baseline` makes it.
-baseline_csv = {quote(task.path("baseline.csv"))}
+baseline_csv = {quote(path_in(task.directory, "baseline.csv"))}
 
 # Feeds, as TREEWRIGHT_SEED, the random numbers of the measurement.
 seed = {task.seed}
@@ -365,7 +365,7 @@ def _endpoint(task: Task, placeholder: str) -> str:
 
 
 def _weights(task: Task) -> str:
-    """How often each of several models is asked."""
+    """Return the setting with the shares of several models; "" for one model."""
     if len(task.models.weights) < 2:
         return ""
     pairs = ", ".join(f"{quote(name)} = {weight:g}" for name, weight in task.models.weights.items())

@@ -1,4 +1,4 @@
-"""The list of checks, in the order of running and reporting."""
+"""The list of checks, in the order of running and reporting, and VALIDATION_REPORT.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from treewright.tree.config import Config
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.repository.git import GitError
-from treewright.tree.validation import consistency, files, nodes, repository, strays
+from treewright.tree.validation import consistency, files, nodes, repository
 from treewright.tree.validation.choices import choose_again
 from treewright.tree.validation.decisions import decide_again
 from treewright.tree.validation.findings import Finding, Subject, advice
@@ -69,12 +69,12 @@ CHECKS = (
     ),
     Check(
         "Idea files are unchanged",
-        files.check_ideas,
+        nodes.check_ideas,
         ("idea_missing", "idea_sha256", "idea_key"),
     ),
     Check(
         "Context snapshots are what the lineage had",
-        files.check_context,
+        nodes.check_context,
         ("context_dirs", "context_files"),
     ),
     Check(
@@ -115,7 +115,7 @@ CHECKS = (
             "stop_reason_differs",
         ),
     ),
-    Check("No stray directories", strays.check_directories, ("stray_directory",)),
+    Check("No stray directories", files.check_directories, ("stray_directory",)),
     Check(
         "Promoted commits are present, pinned, descend from their parents, touch nothing protected",
         repository.check_commits,
@@ -138,7 +138,7 @@ CHECKS = (
     ),
     Check(
         "No stray branches or worktrees",
-        strays.check_git_strays,
+        repository.check_git_strays,
         ("stray_branch", "stray_worktree"),
         needs_git=True,
     ),
@@ -153,10 +153,13 @@ def validate(run_dir: Path, repo: Path) -> list[Finding]:
     manifest, findings = history.manifest, history.findings
     if manifest is None:
         return findings
-    broken = [*check_structure(manifest), *_config_problems(manifest)]
+    broken = list(check_structure(manifest))
+    try:
+        config = msgspec.convert(manifest.agent_config, type=Config)
+    except msgspec.ValidationError as error:
+        return [*findings, *broken, Finding("config_invalid", "agent_config", str(error))]
     if broken:
         return [*findings, *broken]
-    config = msgspec.convert(manifest.agent_config, type=Config)
     subject = Subject(run_dir, repo, manifest, config)
     for check in CHECKS:
         if manifest.dry_run and check.needs_git:
@@ -168,14 +171,6 @@ def validate(run_dir: Path, repo: Path) -> list[Finding]:
     return findings
 
 
-def _config_problems(manifest: Manifest) -> list[Finding]:
-    try:
-        msgspec.convert(manifest.agent_config, type=Config)
-    except msgspec.ValidationError as error:
-        return [Finding("config_invalid", "agent_config", str(error))]
-    return []
-
-
 def write_report(run_dir: Path, findings: list[Finding]) -> Path:
     """Write the report about the findings of `validate`."""
     path = run_dir / layout.VALIDATION
@@ -184,6 +179,7 @@ def write_report(run_dir: Path, findings: list[Finding]) -> Path:
 
 
 def render(run_id: str, manifest: Manifest | None, findings: list[Finding]) -> str:
+    """Return the text of VALIDATION_REPORT.md."""
     verdict = (
         f"**{len(findings)} finding{'s' if len(findings) > 1 else ''}.**"
         if findings
@@ -194,7 +190,13 @@ def render(run_id: str, manifest: Manifest | None, findings: list[Finding]) -> s
         parts.append(_scope(manifest))
     parts += ["## What was checked", _checked(manifest, findings)]
     if findings:
-        parts += ["## Findings", _listed(findings), "## What to do", _advice(findings)]
+        rows = [
+            [code(each.code), code(each.subject), escape(each.message, 600)] for each in findings
+        ]
+        codes = dict.fromkeys(finding.code for finding in findings)
+        advised = "\n".join(f"- {code(name)}: {escape(advice(name), 400)}" for name in codes)
+        listed = table(("code", "subject", "what is wrong"), rows)
+        parts += ["## Findings", listed, "## What to do", advised]
     return "\n\n".join(parts) + "\n"
 
 
@@ -242,16 +244,3 @@ def _checked(manifest: Manifest | None, findings: list[Finding]) -> str:
 def _found(codes: tuple[str, ...], counts: Counter[str]) -> str:
     number = sum(counts[name] for name in codes)
     return f"**{number} finding{'s' if number > 1 else ''}**" if number else "ok"
-
-
-def _listed(findings: list[Finding]) -> str:
-    rows = [
-        [code(finding.code), code(finding.subject), escape(finding.message, 600)]
-        for finding in findings
-    ]
-    return table(("code", "subject", "what is wrong"), rows)
-
-
-def _advice(findings: list[Finding]) -> str:
-    seen = dict.fromkeys(finding.code for finding in findings)
-    return "\n".join(f"- {code(name)}: {escape(advice(name), 400)}" for name in seen)

@@ -20,16 +20,10 @@ from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
 from treewright.tree.run.creation import ROOT_NODE
 from treewright.tree.validation.findings import Finding
 
-_LARGEST = 1 << 31  # the limit of the store
-
 _events = jsontext.decoder(ev.Event)
 
 
 _TO_EVALUATIONS = frozenset({"eval_ids", "promoted_from_eval_id"})
-
-
-class _Version(msgspec.Struct):
-    format_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +52,13 @@ def read_history(run_dir: Path) -> History:
 
 def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
     try:
-        data = untrusted.read(path, _LARGEST)
+        data = untrusted.read(path, store.LARGEST_MANIFEST)
     except FileNotFoundError:
         return None, [Finding("manifest_missing", path.name, "there is no such file")]
     except OSError as error:
         return None, [Finding("manifest_unreadable", path.name, error.strerror or str(error))]
     try:
-        version = jsontext.decode(data, type=_Version).format_version
+        version = store.version_of(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return None, [Finding("manifest_unreadable", path.name, str(error))]
     if version != FORMAT_VERSION:
@@ -89,7 +83,9 @@ def _rebuild(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest 
     try:
         for line in journal.read(path):
             if not taken and offset is not None and line.end > offset:
-                at_offset, taken = _copy(manifest), True
+                taken = True
+                if manifest is not None:
+                    at_offset = jsontext.decode(msgspec.json.encode(manifest), type=Manifest)
             manifest = state.apply(manifest, _events(line.raw))
     except KeyError as error:
         return None, None, f"an event names {error}, which no event before it made"
@@ -100,21 +96,13 @@ def _rebuild(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest 
     return at_offset if taken else manifest, manifest, None
 
 
-def _copy(manifest: Manifest | None) -> Manifest | None:
-    if manifest is None:
-        return None
-    return jsontext.decode(msgspec.json.encode(manifest), type=Manifest)
-
-
-def _comparable(manifest: Manifest) -> bytes:
-    bare = msgspec.structs.replace(manifest, snapshot=SnapshotMark())
-    return msgspec.json.encode(bare)
-
-
 def _differences(snapshot: Manifest, replayed: Manifest | None) -> list[Finding]:
     """Return a finding for each part that differs, down to the record."""
-    if replayed is not None and _comparable(snapshot) == _comparable(replayed):
-        return []
+    if replayed is not None:
+        bare = (msgspec.structs.replace(m, snapshot=SnapshotMark()) for m in (snapshot, replayed))
+        mine, theirs = map(msgspec.json.encode, bare)
+        if mine == theirs:
+            return []
     here = msgspec.to_builtins(snapshot)
     there = msgspec.to_builtins(replayed) if replayed is not None else {}
     for document in (here, there):

@@ -44,7 +44,11 @@ def measure_again(subject: Subject) -> Measured:
         measured.findings.extend(_summary_findings(subject, evaluation, parent, root))
         if evaluation.confirmation is not None:
             again.confirmation = _confirm(subject, again)
-            measured.findings.extend(_confirmation_findings(evaluation, again))
+            if evaluation.confirmation != again.confirmation:
+                fields = ", ".join(_differing(evaluation.confirmation, again.confirmation))
+                message = f"its confirmation is not what its CSV files give: {fields}"
+                finding = Finding("confirmation_differs", evaluation.eval_id, message)
+                measured.findings.append(finding)
         measured.evaluations[evaluation.eval_id] = again
     return measured
 
@@ -173,10 +177,3 @@ def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
 def _read(subject: Subject, path: str) -> Results:
     wanted = heldout_ids(subject.manifest).__contains__
     return objectives.read(_bytes(subject, path), subject.config.metrics, wanted)
-
-
-def _confirmation_findings(recorded: Evaluation, again: Evaluation) -> Iterator[Finding]:
-    if recorded.confirmation != again.confirmation:
-        fields = ", ".join(_differing(recorded.confirmation, again.confirmation))
-        message = f"its confirmation is not what its CSV files give: {fields}"
-        yield Finding("confirmation_differs", recorded.eval_id, message)
