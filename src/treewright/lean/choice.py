@@ -19,13 +19,12 @@ from treewright.lean.hosts.native.toolchain import (
 )
 from treewright.lean.hosts.wasm.compiler import WasmCompiler
 from treewright.lean.hosts.wasm.install import Progress, ensure_installed, silent
-from treewright.lean.project.import_order import read_text
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.module_store import ModuleStore
 from treewright.lean.project.project import Announce, Project
-from treewright.lean.project.workspace import find_root, open_workspace
+from treewright.lean.project.workspace import find_root, open_workspace, read_text
 from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
-from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import MissingModule
+from treewright.lean.session.errors import MissingModule
 
 Backend = Literal["wasm", "native"]
 BACKENDS = ("auto", "wasm", "native")
@@ -100,16 +99,6 @@ def open_host(choice: Choice, progress: Progress = silent) -> Host:
     return ensure_installed(progress)
 
 
-def open_session(
-    choice: Choice,
-    imports: Sequence[str] = ("Init",),
-    preamble: str = "",
-    progress: Progress = silent,
-    project: Project | None = None,
-) -> HostSession:
-    return HostSession(open_host(choice, progress), imports, preamble, project)
-
-
 def open_project(
     start: Path,
     announce: Announce = lambda text: None,
@@ -157,29 +146,27 @@ def check_files(
 ) -> Iterator[tuple[Path, CheckResult | Timeout | SessionLost]]:
     """Check file after file; yield each path with its result.
 
-    A session is replaced when it was lost, or when the next file is in another project. A module
-    that one file lacks does not stop the check of the others; of a single file it is raised.
+    The Lean processes are replaced when the next file is in another project, and a session when it
+    was lost. A module that one file lacks does not stop the check of the others; of a single file
+    it is raised.
     """
-    session: HostSession | None = None
-    project: Project | None = None
+    lean: LeanProcesses | None = None
     try:
         for path, source in sources:
-            moved = host.backend == "wasm" and not _is_in(project, path)
-            if session is None or moved or not session.alive:
-                if session is not None:
-                    session.close()
-                project = project_of(path)
-                session = HostSession(host, project=project)
+            if lean is None or (host.backend == "wasm" and not _is_in(lean.project, path)):
+                if lean is not None:
+                    lean.close()
+                lean = LeanProcesses(host, project_of(path))
             try:
-                result = session.check(source, timeout=timeout)
+                result = lean.kept_session().check(source, timeout=timeout)
             except MissingModule as error:
                 if len(sources) == 1:
                     raise
                 result = SessionLost(str(error))
             yield path, result
     finally:
-        if session is not None:
-            session.close()
+        if lean is not None:
+            lean.close()
 
 
 def _is_in(project: Project | None, path: Path) -> bool:

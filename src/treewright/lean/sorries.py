@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.lean.project.import_order import written_imports
+from treewright.lean.project.workspace import written_imports
 from treewright.lean.session.answers import CheckResult, Diagnostic, Goal, ProofState
-from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError, LeanSession
+from treewright.lean.session.errors import DEFAULT_CHECK_SECONDS, LeanError
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.lemma_errors import unread_lemmas
 
 _BY = re.compile(r"(?:^|\n)(?P<line>[^\n]*[^\n\w.]by)(?P<space>[ \t]+)$")
@@ -65,7 +66,7 @@ class FileSorries:
 
 
 def extract(
-    session: LeanSession, source: str, *, until: str = "", timeout: float = DEFAULT_CHECK_SECONDS
+    session: HostSession, source: str, *, until: str = "", timeout: float = DEFAULT_CHECK_SECONDS
 ) -> tuple[Sorry, ...]:
     """Every `sorry` of a text, in order of position; all up to a declaration's, with `until`."""
     result = session.check(source, sorries=True, until=until, timeout=timeout)
@@ -109,7 +110,7 @@ def _offset(data: bytes, position: int) -> int:
     return len(data)
 
 
-def extract_file(session: LeanSession, path: Path, *, timeout: float) -> FileSorries:
+def extract_file(session: HostSession, path: Path, *, timeout: float) -> FileSorries:
     try:
         source = path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -119,7 +120,7 @@ def extract_file(session: LeanSession, path: Path, *, timeout: float) -> FileSor
     return extract_source(session, path, source, timeout=timeout)
 
 
-def extract_source(session: LeanSession, path: Path, source: str, *, timeout: float) -> FileSorries:
+def extract_source(session: HostSession, path: Path, source: str, *, timeout: float) -> FileSorries:
     """Return the sorries of a file from its text."""
     try:
         result = session.check(source, sorries=True, timeout=timeout)
@@ -137,7 +138,7 @@ def extract_source(session: LeanSession, path: Path, source: str, *, timeout: fl
 
 
 def extract_files(
-    sessions: Callable[[], LeanSession], paths: Iterable[Path], *, timeout: float
+    sessions: Callable[[], HostSession], paths: Iterable[Path], *, timeout: float
 ) -> Iterator[FileSorries]:
     """Yield the sorries of each file; a lost session is replaced.
 

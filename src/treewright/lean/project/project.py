@@ -8,6 +8,7 @@ not compile has a one-line problem, which only concerns the modules that import 
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import threading
@@ -17,11 +18,10 @@ from pathlib import Path
 from typing import Protocol
 
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.project.import_order import by_imports, read_text
 from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header, ModuleStore, Poisoned, digest_of
-from treewright.lean.project.workspace import Workspace, is_library
-from treewright.lean.session.interface import MissingModule
+from treewright.lean.project.workspace import Workspace, by_imports, is_library, read_text
+from treewright.lean.session.errors import MissingModule
 
 Announce = Callable[[str], None]
 
@@ -44,6 +44,10 @@ class Compiled:
     key: str
     digest: str  # sha256 of its compiled form
     data: bytes = field(repr=False)
+
+    def provided(self) -> dict[str, str]:
+        """Return the module as a Lean process is given it."""
+        return {"name": self.name, "olean": base64.b64encode(self.data).decode()}
 
 
 class Compiler(Protocol):

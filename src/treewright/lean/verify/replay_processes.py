@@ -12,7 +12,7 @@ from treewright.lean.project.project import Project
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.process import RestartedProcess
 from treewright.lean.verify.judge import Judge
-from treewright.lean.verify.reader import OriginalReader
+from treewright.lean.verify.originals import OriginalReader
 
 RENEW_AFTER = 200
 """The process that reads candidates is replaced after this many checks."""

@@ -24,8 +24,8 @@ from treewright.kernel.storage import file_lock
 from treewright.kernel.storage.user_directories import cache_directory
 from treewright.lean.hosts.host import with_stack
 from treewright.lean.hosts.native.toolchain import Toolchain, surroundings
-from treewright.lean.project.cache_key import user_secret
-from treewright.lean.session.interface import LeanError
+from treewright.lean.project.module_store import user_secret
+from treewright.lean.session.errors import LeanError
 
 SOURCE = Path(__file__).resolve().parent / "host.lean"
 MAIN = "main.lean"

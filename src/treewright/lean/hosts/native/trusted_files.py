@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.lean.verify.certificate import ModuleDigest
+from treewright.lean.verify.verdict import ModuleDigest
 
 PACKAGES = Path(".lake", "packages")
 _MANIFEST = "lake-manifest.json"
