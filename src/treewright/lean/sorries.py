@@ -47,10 +47,12 @@ class Sorry:
 
     @property
     def goals(self) -> tuple[Goal, ...]:
+        """The goals of all its states."""
         return tuple(goal for state in self.states for goal in state.goals)
 
     @property
     def goal(self) -> Goal:
+        """The first goal."""
         return self.states[0].goals[0]
 
 
@@ -76,6 +78,7 @@ def extract(
 
 
 def from_check(source: str, result: CheckResult) -> tuple[Sorry, ...]:
+    """Return the sorries of a text that was checked with `sorries=True`."""
     data = source.encode()
     imports = written_imports(source) or ("Init",)
     found = []
@@ -111,6 +114,7 @@ def _offset(data: bytes, position: int) -> int:
 
 
 def extract_file(session: HostSession, path: Path, *, timeout: float) -> FileSorries:
+    """Return the sorries of a file. Raises UsageError if the file cannot be read."""
     try:
         source = path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -159,6 +163,7 @@ def extract_files(
 
 
 def lean_files(root: Path) -> list[Path]:
+    """Return a Lean file itself, or all of a directory in order, without build output."""
     if root.is_file():
         return [root]
     if not root.is_dir():

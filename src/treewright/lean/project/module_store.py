@@ -83,6 +83,7 @@ class ModuleStore:
         return self._read(self._path(key), key, module)
 
     def write(self, key: str, module: str, data: bytes) -> None:
+        """Keep a compiled module, and remove the oldest files beyond the limit."""
         self._write(self._path(key), key, module, data)
         self._trim()
 
@@ -92,6 +93,7 @@ class ModuleStore:
         return None if data is None else data.decode()
 
     def write_problem(self, key: str, module: str, problem: str) -> None:
+        """Keep the reason why a module does not compile."""
         self._write(self._problem(key), key, module, problem.encode())
 
     @contextlib.contextmanager
@@ -106,6 +108,7 @@ class ModuleStore:
             yield
 
     def read_header(self, key: str) -> Header | None:
+        """Return the imports of a text, or None if they are not there."""
         try:
             data = self._read(self._header(key), key, "")
             return None if data is None else msgspec.json.decode(data, type=Header)
@@ -113,6 +116,7 @@ class ModuleStore:
             return None  # reading a header again costs next to nothing
 
     def write_header(self, key: str, header: Header) -> None:
+        """Keep the imports of a text."""
         self._write(self._header(key), key, "", msgspec.json.encode(header))
 
     def _read(self, path: Path, key: str, module: str) -> bytes | None:
@@ -178,6 +182,7 @@ class ModuleStore:
 
 
 def digest_of(data: bytes) -> str:
+    """Return the sha256 of bytes."""
     return hashlib.sha256(data).hexdigest()
 
 

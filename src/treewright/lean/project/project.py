@@ -62,7 +62,9 @@ class Compiler(Protocol):
         """Whether Lean would look for a module of this name in its own library."""
         ...
 
-    def headers(self, texts: Sequence[str]) -> list[Header]: ...
+    def headers(self, texts: Sequence[str]) -> list[Header]:
+        """Return the imports of texts."""
+        ...
 
     def compile(
         self, module: str, text: str, options: Options, imports: Iterable[Compiled]
@@ -70,7 +72,9 @@ class Compiler(Protocol):
         """The compiled form; raises CompileError."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End its process."""
+        ...
 
 
 @dataclass(slots=True)
@@ -124,6 +128,7 @@ class Project:
 
     @property
     def options(self) -> Options:
+        """The options with which Lake elaborates the root package."""
         return self.workspace.options
 
     def modules_for(self, imports: Iterable[str]) -> tuple[Compiled, ...]:

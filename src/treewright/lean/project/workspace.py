@@ -43,6 +43,7 @@ class Workspace:
 
     @property
     def name(self) -> str:
+        """The name of the root package."""
         return self.packages[0].name
 
     @property
@@ -179,6 +180,7 @@ def by_written_imports(start: Path, paths: Sequence[Path]) -> list[Path]:
 
 
 def read_text(path: Path) -> str | None:
+    """Return a file as text, or None if it cannot be read as UTF-8."""
     try:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError):

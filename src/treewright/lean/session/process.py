@@ -137,11 +137,13 @@ class LeanProcess:
 
     @property
     def pid(self) -> int:
+        """The id of the process."""
         assert self._child is not None
         return self._child.pid
 
     @property
     def alive(self) -> bool:
+        """Whether the process can be asked."""
         return not self._lost and self._child is not None and self._child.poll() is None
 
     def prepare(self, text: str) -> None:
@@ -349,10 +351,12 @@ class RestartedProcess(Generic[L]):
 
     @property
     def pid(self) -> int | None:
+        """The id of the process, or None if none was started."""
         return self._process.pid if self._process is not None else None
 
     @property
     def heap_bytes(self) -> int:
+        """The size of its heap; 0 without a process."""
         return self._process.heap_bytes if self._process is not None else 0
 
 

@@ -79,13 +79,16 @@ class JudgingProcess:
 
     @property
     def pid(self) -> int:
+        """The id of the process."""
         return self._process.pid
 
     @property
     def heap_bytes(self) -> int:
+        """The size of its heap after the last answer."""
         return self._process.heap_bytes
 
     def close(self) -> None:
+        """End the process."""
         self._process.kill()
 
     def _ask(self, request: Request[R], timeout: float, importing: float = 0.0) -> R:

@@ -32,6 +32,7 @@ class ReplayProcesses:
         self._checks = 0
 
     def all(self) -> tuple[RestartedProcess[Any], ...]:
+        """Return the three processes."""
         return (self.reader, self.original, self.judge)
 
     @property
@@ -52,6 +53,7 @@ class ReplayProcesses:
             other.result()
 
     def run_in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run work beside the caller's thread."""
         return self._threads.submit(work, *args, **kwargs)
 
     def renew(self) -> None:

@@ -108,6 +108,7 @@ class Certificate(msgspec.Struct, frozen=True):
     format_version: int = FORMAT_VERSION
 
     def to_json(self) -> bytes:
+        """Return the certificate as an indented JSON document."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
@@ -143,6 +144,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def proved(self) -> bool:
+        """Whether every target is proved."""
         return self.reason == "proved"
 
     @property

@@ -67,6 +67,7 @@ class TrustedFiles:
         own: Sequence[Path],
         sources: Sequence[Path],
     ) -> TrustedFiles:
+        """Return the state of these files now; `own` and `sources` are of the project itself."""
         places, own, sources = tuple(believed), tuple(own), tuple(sources)
         modules = {str(path): state for path, state in _states(own)}
         for path in [path for path in modules if path.endswith(_PARTS[0])]:

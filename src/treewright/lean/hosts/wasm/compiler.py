@@ -91,6 +91,7 @@ class WasmCompiler:
 
     @property
     def pid(self) -> int | None:
+        """The id of the process, if one runs."""
         return None if self._process is None else self._process.pid
 
     def _lean(self, *states: str) -> LeanProcess:

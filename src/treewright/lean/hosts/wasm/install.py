@@ -71,6 +71,7 @@ def _layout() -> str:
 
 
 def installed_path(cache: Path | None = None) -> Path:
+    """Return where the bundled Lean is installed, or will be."""
     return (cache or cache_directory()) / "lean" / _layout()
 
 
