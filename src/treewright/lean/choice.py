@@ -65,7 +65,8 @@ def choose(requested: str = "auto", start: Path | None = None, *, sandbox: bool 
     project = find_project(start or Path.cwd())
     if requested == "native":
         require_toolchain(project)
-        return Choice("native", _asked_for(project), project, sandbox)
+        reason = "asked for, without a Lake project" if project is None else "asked for"
+        return Choice("native", reason, project, sandbox)
     if project is None:
         return Choice("wasm", "not inside a Lake project")
     toolchain = find_toolchain(project)
@@ -73,10 +74,6 @@ def choose(requested: str = "auto", start: Path | None = None, *, sandbox: bool 
     if problem:
         return Choice("wasm", f"inside the Lake project {project.name}, but {problem}")
     return Choice("native", f"inside the Lake project {project.name}", project, sandbox)
-
-
-def _asked_for(project: Path | None) -> str:
-    return "asked for, without a Lake project" if project is None else "asked for"
 
 
 def other_version(choice: Choice, start: Path | None = None) -> str | None:
@@ -153,7 +150,8 @@ def check_files(
     lean: LeanProcesses | None = None
     try:
         for path, source in sources:
-            if lean is None or (host.backend == "wasm" and not _is_in(lean.project, path)):
+            root = find_root(path) if host.backend == "wasm" else None
+            if lean is None or root != (lean.project and lean.project.workspace.root):
                 if lean is not None:
                     lean.close()
                 lean = LeanProcesses(host, project_of(path))
@@ -167,8 +165,3 @@ def check_files(
     finally:
         if lean is not None:
             lean.close()
-
-
-def _is_in(project: Project | None, path: Path) -> bool:
-    """Whether a file belongs to a project, or to none if that is None."""
-    return find_root(path) == (project.workspace.root if project is not None else None)

@@ -70,19 +70,17 @@ def default_path(
     Without a choice it is the bundled Lean. Imports from outside Lean's library are those of the
     choice's Lake project, or of the project around `start`.
     """
-    parts = [_lean_name(choice), *sorted(set(imports))]
+    if choice is None or choice.backend == "wasm":
+        lean = installed_path().name
+    else:
+        lean = f"native {digest(require_toolchain(choice.project))}"
+    parts = [lean, *sorted(set(imports))]
     if not all(map(is_library, imports)):
         own = choice.project if choice is not None else None
         root = own or (find_root(start) if start is not None else None)
         parts += [str(root)] if root is not None else []
     name = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
     return cache_directory() / "premises" / f"{name}.db"
-
-
-def _lean_name(choice: Choice | None) -> str:
-    if choice is None or choice.backend == "wasm":
-        return installed_path().name
-    return f"native {digest(require_toolchain(choice.project))}"
 
 
 def build_lexical(

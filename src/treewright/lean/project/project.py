@@ -182,7 +182,9 @@ class Project:
         if name in above:
             ring = " imports ".join((*above[above.index(name) :], name))
             raise MissingModule(f"a cycle of imports: {ring}")
-        module = self._module(name)
+        module = self._modules.get(name)
+        if module is None:
+            module = self._modules[name] = self._load(name)
         if isinstance(module, str):
             raise MissingModule(_chain(above, module))
         own: dict[str, Compiled] = {}
@@ -195,11 +197,6 @@ class Project:
             raise MissingModule(_chain(above, module.problem))
         order.update(own)
         order[name] = module.compiled
-
-    def _module(self, name: str) -> _Module | str:
-        if name not in self._modules:
-            self._modules[name] = self._load(name)
-        return self._modules[name]
 
     def _load(self, name: str) -> _Module | str:
         found = self.workspace.locate(name)

@@ -56,13 +56,10 @@ class JudgingProcess:
         # so such a process answers about its last original only.
         self._spent = False
         try:
-            self._begin()
+            version = self._ask(protocol.Version(), 10.0)
         except BaseException:
             self.close()
             raise
-
-    def _begin(self) -> None:
-        version = self._ask(protocol.Version(), 10.0)
         self.lean = version.lean.partition(",")[0]
         self.commit = version.commit
 

@@ -42,11 +42,12 @@ class OriginalReader(JudgingProcess):
         self._text = ""
         self.read_ms = 0.0
         super().__init__(host, project)
-
-    def _begin(self) -> None:
-        super()._begin()
-        request = protocol.Reference(text="", targets=[])
-        self._ask(request, IMPORT_SECONDS, importing=IMPORT_SECONDS)
+        try:
+            request = protocol.Reference(text="", targets=[])
+            self._ask(request, IMPORT_SECONDS, importing=IMPORT_SECONDS)
+        except BaseException:
+            self.close()
+            raise
 
     def reference(self, text: str, targets: Sequence[str], timeout: float) -> ReferenceReply:
         """Elaborate an original.

@@ -44,7 +44,10 @@ def digest(toolchain: Toolchain) -> str:
     around = sorted([*library.glob("*"), *(library / "lean").glob("*")])
     shared = [path for path in around if not _SHARED.isdisjoint(path.suffixes) and path.is_file()]
     try:
-        files = [(path, *_when(path)) for path in (toolchain.lean, SOURCE, *shared)]
+        files = []
+        for path in (toolchain.lean, SOURCE, *shared):
+            about = path.stat()
+            files.append((path, about.st_ino, about.st_size, about.st_ctime_ns))
         return _digest(toolchain, tuple(files))
     except OSError as error:
         raise LeanError(f"the toolchain cannot be read: {error}") from error
@@ -58,11 +61,6 @@ def _digest(toolchain: Toolchain, files: tuple[tuple[Path, int, int, int], ...])
         with path.open("rb") as file:
             whole.update(hashlib.file_digest(file, "sha256").digest())
     return whole.hexdigest()
-
-
-def _when(path: Path) -> tuple[int, int, int]:
-    about = path.stat()
-    return about.st_ino, about.st_size, about.st_ctime_ns
 
 
 def compiled_host(toolchain: Toolchain) -> Path:

@@ -124,14 +124,10 @@ def _states(directories: Iterable[Path]) -> Iterator[tuple[Path, _State]]:
                 linked = entry.is_symlink()
                 if Path(entry.path).is_dir() if linked else entry.is_dir():
                     left.append(entry.path)
-                elif not (linked or _is_compiled(entry.name)):
+                elif not (linked or entry.name.endswith(_COMPILED) or ".so." in entry.name):
                     continue
                 elif (state := _now(Path(entry.path))) is not None:
                     yield Path(entry.path), state
-
-
-def _is_compiled(name: str) -> bool:
-    return name.endswith(_COMPILED) or ".so." in name
 
 
 def _now(path: Path) -> _State | None:
