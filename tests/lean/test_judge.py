@@ -12,7 +12,7 @@ import pytest
 
 from tests.lean.terms import Data, Term
 from treewright.lean.verify.judge import Judge
-from treewright.lean.verify.reader import OriginalReader
+from treewright.lean.verify.originals import OriginalReader
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS, Verdict
 

@@ -19,11 +19,11 @@ from treewright.lean import choice
 from treewright.lean.hosts.host import Host, Launch
 from treewright.lean.hosts.native import comparator, host_program, toolchain
 from treewright.lean.hosts.native.host import NativeHost
-from treewright.lean.project.cache_key import user_secret
+from treewright.lean.project.module_store import user_secret
 from treewright.lean.session.answers import Goal
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.process import STARTUP_SECONDS, LeanProcess
-from treewright.lean.verify.certificate import kernel_warnings
+from treewright.lean.verify.verdict import kernel_warnings
 
 
 def script(path: Path, text: str) -> Path:

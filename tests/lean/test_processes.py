@@ -27,7 +27,7 @@ from treewright.lean.session.answers import (
     TacticError,
     Timeout,
 )
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 

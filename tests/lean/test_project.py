@@ -19,7 +19,7 @@ from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header, ModuleStore
 from treewright.lean.project.project import Compiled, CompileError, Project
 from treewright.lean.project.workspace import open_workspace
-from treewright.lean.session.interface import MissingModule
+from treewright.lean.session.errors import MissingModule
 
 
 class Joiner:

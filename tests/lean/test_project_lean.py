@@ -14,8 +14,8 @@ from tests.lean.projects import BASIC, EVEN, SAMPLE, opened, small_project
 from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.project.project import Project
 from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.errors import MissingModule
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import MissingModule
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
 

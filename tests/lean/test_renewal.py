@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+import msgspec
 import pytest
 
 from tests.lean.projects import BASIC
 from treewright.lean.hosts.wasm.compiler import WasmCompiler
 from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.session.process import LeanProcess
+from treewright.lean.session.protocol import Compile, Headers, Judge, Provide, Renew
 
 pytestmark = pytest.mark.xdist_group("lean-projects")
 
@@ -66,12 +68,9 @@ def test_where_code_of_a_module_has_run_nothing_else_is_compiled(compiler: WasmC
 def test_who_has_started_a_thread_is_not_made_as_new(home: LeanHome) -> None:
     process = LeanProcess(home)
     try:
-        for op, fields in (
-            ("provide", {"modules": [], "options": []}),
-            ("compile", {"module": "Foo.Some", "text": THREAD}),
-        ):
-            assert process.request(op, soft=60.0, hard=90.0, fields=fields).ok
-        refused = process.request("renew", soft=60.0, hard=90.0, fields={})
+        for request in (Provide(modules=[]), Compile(module="Foo.Some", text=THREAD)):
+            assert process.request(request, soft=60.0, hard=90.0).ok
+        refused = process.request(Renew(), soft=60.0, hard=90.0)
     finally:
         process.kill()
     assert "another thread works on this memory" in refused.error
@@ -80,13 +79,14 @@ def test_who_has_started_a_thread_is_not_made_as_new(home: LeanHome) -> None:
 def test_who_has_read_something_does_not_judge_however_new(home: LeanHome) -> None:
     process = LeanProcess(home)
     try:
-        for op, fields in (("headers", {"texts": [BASIC]}), ("renew", {})):
-            assert process.request(op, soft=60.0, hard=90.0, fields=fields).ok
-        question = {
-            "library": ["Init"], "original": "", "implemented": [], "data": "", "allowed": [],
-            "targets": [], "stated": [], "separately": False,
-        }  # fmt: skip
-        refused = process.request("judge", soft=60.0, hard=90.0, fields=question)
+        for request in (Headers(texts=[BASIC]), Renew()):
+            assert process.request(request, soft=60.0, hard=90.0).ok
+        text, names = msgspec.Raw(b'""'), msgspec.Raw(b"[]")
+        question = Judge(
+            data=text, allowed=[], targets=[], stated=names, separately=False,
+            library=["Init"], original=text, implemented=names,
+        )  # fmt: skip
+        refused = process.request(question, soft=60.0, hard=90.0)
     finally:
         process.kill()
     assert "has read texts" in refused.error

@@ -25,14 +25,14 @@ from treewright.lean.session.answers import (
     TacticError,
     Timeout,
 )
+from treewright.lean.session.errors import LeanError, MissingModule
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import LeanError, LeanSession, MissingModule
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
 
 def test_it_is_a_lean_session(lean: HostSession) -> None:
-    assert isinstance(lean, LeanSession)
+    assert isinstance(lean, HostSession)
     assert lean.info.backend == "wasm"
     assert lean.info.lean.startswith(choice.BUNDLED_VERSION)
 

@@ -75,13 +75,12 @@ def doctor(requested: str | None, sandbox: bool | None, as_json: bool) -> None:
     """Prove a test goal, and print versions, start-up time and steps per second."""
     from dataclasses import asdict
 
-    from treewright.lean.doctor import examine
-    from treewright.lean.session.host_session import HostSession
+    from treewright.lean.checkup import examine
+    from treewright.lean.processes import LeanProcesses
 
     choice = choose_lean(requested, sandbox)
-    host = open_choice(choice)
-    with HostSession(host) as session:
-        report = examine(session, choice.reason, host)
+    with LeanProcesses(open_choice(choice)) as processes:
+        report = examine(processes, choice.reason)
     if as_json:
         echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
         return

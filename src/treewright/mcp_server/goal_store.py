@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.answers import ProofState
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import LeanSession
 from treewright.mcp_server.warm_lean import WarmLean
 
 MAX_GOALS = 1_000
 MAX_BYTES = 32 << 20
-Making = Callable[[LeanSession], ProofState]
+Making = Callable[[HostSession], ProofState]
 
 
 @dataclass(slots=True, eq=False)

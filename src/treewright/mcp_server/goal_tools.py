@@ -17,7 +17,6 @@ from treewright.lean.session.answers import (
 )
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import check_closed
-from treewright.lean.session.interface import LeanSession
 from treewright.lean.sorries import from_check, with_sorry_at
 from treewright.mcp_server.answer_limits import Limit, Offset, PathText, Text, clipped, page
 from treewright.mcp_server.call import Call, Fault, answered, fault
@@ -128,7 +127,7 @@ def _without_goal(text: str, at: int, result: CheckResult) -> Goals:
 def _remake(text: str, at: int | None, number: int, seconds: float) -> Making:
     """Return a function that makes the state of the n-th goal of a text in another session."""
 
-    def make(session: LeanSession) -> ProofState:
+    def make(session: HostSession) -> ProofState:
         result = answered(session.check(text, sorries=True, timeout=seconds))
         states = [
             state
@@ -215,7 +214,7 @@ def try_tactics(server: ServerState, given: TryArguments, call: Call) -> Tries:
 def _statement(
     server: ServerState, lean: WarmLean, statement: str
 ) -> Callable[[HostSession], KeptGoal]:
-    def make(session: LeanSession) -> ProofState:
+    def make(session: HostSession) -> ProofState:
         found = session.start(f"({statement}\n : Prop)")
         if isinstance(found, TacticError):
             raise UsageError(f"Lean refuses the statement: {clipped(found.message, 1000)}")
@@ -253,7 +252,7 @@ def _tried(
         session.free([result])
         return Tried(tactic, "closes" if result.complete else "sorry")
 
-    def make(other: LeanSession) -> ProofState:
+    def make(other: HostSession) -> ProofState:
         before = on.make(other) if other is not on.session else on.state
         return _state(other.run_tactic(before, tactic, seconds))
 

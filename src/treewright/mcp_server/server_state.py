@@ -16,18 +16,17 @@ from treewright.kernel.errors import UsageError
 from treewright.lean.choice import Choice, choose, open_host, open_project
 from treewright.lean.hosts.host import Host
 from treewright.lean.hosts.wasm.install import Progress, silent
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.lakefile import LEAN, TOML
 from treewright.lean.project.project import Project
 from treewright.lean.project.workspace import MANIFEST, find_root
-from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import module_name
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.confinement import Confinement
 from treewright.mcp_server.goal_store import GoalStore
 from treewright.mcp_server.warm_lean import WarmLean
 from treewright.premises.index import PremiseIndex
-from treewright.premises.index_builder import default_path
-from treewright.premises.library import ensure_index
+from treewright.premises.index_builder import default_path, ensure_index
 
 MAX_WARM_LEANS = 3
 """Most Leans with running processes. Goals may refer to the others, which restart on demand."""
@@ -155,7 +154,7 @@ class ServerState:
             stamp = path.stat().st_mtime_ns if path.is_file() else 0
             if self._index is None or self._index[:2] != (path, stamp):
                 ensure_index(
-                    lambda: self._library_session(names),
+                    self._library_lean,
                     names,
                     progress=lambda what, done, of: call.progress(done, of, what),
                 )
@@ -166,9 +165,9 @@ class ServerState:
                 self._index = (path, stamp, opened)
             yield self._index[2]
 
-    def _library_session(self, imports: Sequence[str]) -> HostSession:
+    def _library_lean(self) -> LeanProcesses:
         bundled = Choice("wasm", "for the premise index")
-        return HostSession(open_host(bundled, self._installing), imports)
+        return LeanProcesses(open_host(bundled, self._installing))
 
     # -- runs -----------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from typing import TypeVar
 from treewright.lean.hosts.host import Host
 from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.project import Project
+from treewright.lean.session.errors import MissingModule
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import MissingModule
 from treewright.lean.verify.replayer import Replayer
 from treewright.mcp_server.call import Call
 

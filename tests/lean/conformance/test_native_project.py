@@ -9,8 +9,8 @@ import pytest
 from tests.lean import native_projects
 from treewright.lean.hosts.native.host import NativeHost
 from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.errors import MissingModule
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import MissingModule
 from treewright.lean.verify.replayer import Replayer
 
 _MODULES = {

@@ -6,9 +6,9 @@ import pytest
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.answers import AuditReport, CheckResult, TacticError
+from treewright.lean.session.errors import MissingModule
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import Theorem, check_script, check_theorem
-from treewright.lean.session.interface import MissingModule
 
 
 def checked(session: HostSession, text: str, **options: bool) -> CheckResult:

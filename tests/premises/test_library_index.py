@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.here import Lent, Program
+from tests.here import Program
+from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.session.host_session import HostSession
-from treewright.premises import index_builder, library
+from treewright.premises import index_builder
 from treewright.premises.index import PremiseIndex
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.premise_lemmas import LemmaTactics
@@ -25,7 +26,7 @@ def in_a_fresh_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A cache without an index; of the library one module is taken, which is quicker."""
     monkeypatch.setattr(index_builder, "cache_directory", lambda: tmp_path)
     small = functools.partial(index_builder.build_lexical, module=MODULE)
-    monkeypatch.setattr(library, "build_lexical", small)
+    monkeypatch.setattr(index_builder, "build_lexical", small)
     return tmp_path
 
 
@@ -62,20 +63,18 @@ def test_notation_and_brackets(lean: HostSession, text: str) -> None:
     assert plain.type == " ".join((printed.type or "").split())
 
 
-def test_it_is_made_once_when_it_is_needed(
-    in_a_fresh_cache: Path, lean_session: Callable[[], HostSession]
-) -> None:
+def test_it_is_made_once_when_it_is_needed(in_a_fresh_cache: Path, home: LeanHome) -> None:
     said: list[str] = []
-    started: list[HostSession] = []
+    opened: list[LeanProcesses] = []
 
-    def sessions() -> HostSession:
-        started.append(lean_session())
-        return Lent(started[-1])  # pyright: ignore[reportReturnType]
+    def open_lean() -> LeanProcesses:
+        opened.append(LeanProcesses(home))
+        return opened[-1]
 
     for _ in range(2):
-        path = library.ensure_index(sessions, announce=said.append)
-    assert path == library.library_path()
-    assert len(started) == len(said) == 1
+        path = index_builder.ensure_index(open_lean, announce=said.append)
+    assert path == index_builder.library_path()
+    assert len(opened) == len(said) == 1
     with PremiseIndex.open(path) as index:
         assert index.is_searchable
         assert not index.has_embeddings
@@ -83,17 +82,15 @@ def test_it_is_made_once_when_it_is_needed(
         assert index.lexical("a b : Nat\n⊢ a + b = b + a", 1)[0].name == "Nat.add_comm"
 
 
-def test_an_interrupted_build_is_finished(
-    in_a_fresh_cache: Path, lean_session: Callable[[], HostSession]
-) -> None:
+def test_an_interrupted_build_is_finished(in_a_fresh_cache: Path, home: LeanHome) -> None:
     from treewright.premises.store import PremiseStore
 
-    path = library.library_path()
+    path = index_builder.library_path()
     path.parent.mkdir(parents=True)
     PremiseStore(path, write=True).close()  # killed before the words were indexed
-    assert not library.is_finished(path)
-    library.ensure_index(lambda: Lent(lean_session()))  # pyright: ignore
-    assert library.is_finished(path)
+    assert not index_builder.is_finished(path)
+    index_builder.ensure_index(lambda: LeanProcesses(home))
+    assert index_builder.is_finished(path)
 
 
 def test_search_needs_no_build(in_a_fresh_cache: Path, treewright_here: Program) -> None:

@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from treewright.lean.hosts.host import Host
-from treewright.lean.project.module_feed import ModuleFeed
 from treewright.lean.project.project import Project
-from treewright.lean.session.answers import Diagnostic
+from treewright.lean.session import protocol
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.host_session import IMPORT_SECONDS, missing_module
-from treewright.lean.session.interface import LeanError
 from treewright.lean.session.process import ProcessLost, RestartedProcess
-from treewright.lean.verify.certificate import digest
-from treewright.lean.verify.judge import Fields, JudgingProcess, OriginalError
+from treewright.lean.session.protocol import ReferenceReply
+from treewright.lean.verify.judge import JudgingProcess, OriginalData, OriginalError
+from treewright.lean.verify.verdict import digest
 
 MOST_BYTES = 64 << 20
 MOST_ORIGINALS = 500
@@ -31,40 +31,6 @@ WORTH_KEEPING_MS = 2000.0
 _Key = tuple[str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """An elaborated original in the process that read it. Names are that process's raw JSON.
-
-    Args:
-        reader: the process that read the original.
-        env: the number of its environment there.
-        library: the library modules that it imports.
-        targets: the declarations that are to be proved.
-        stated: the other declarations, which a candidate must declare with the same meaning.
-        unknown: target names of the caller that the original does not declare.
-        open: whether any declaration is to be proved.
-        imports: the modules that it imports.
-        errors: its errors; no error concerns a target.
-        own: the imported modules of the project that the host found by itself.
-    """
-
-    reader: OriginalReader
-    env: int
-    library: tuple[str, ...]
-    targets: msgspec.Raw
-    stated: msgspec.Raw
-    unknown: tuple[str, ...]
-    open: bool
-    imports: tuple[str, ...]
-    errors: tuple[Diagnostic, ...] = ()
-    own: tuple[str, ...] = ()
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the process still has the original: it has not read another one since."""
-        return self.reader.holds(self)
-
-
 class OriginalReader(JudgingProcess):
     """Reads originals, and exports their declarations as data.
 
@@ -72,18 +38,18 @@ class OriginalReader(JudgingProcess):
     """
 
     def __init__(self, host: Host, project: Project | None = None) -> None:
-        self._project = project
-        self._held: Reference | None = None
+        self._held: ReferenceReply | None = None
         self._text = ""
         self.read_ms = 0.0
-        super().__init__(host)
+        super().__init__(host, project)
+        try:
+            request = protocol.Reference(text="", targets=[])
+            self._ask(request, IMPORT_SECONDS, importing=IMPORT_SECONDS)
+        except BaseException:
+            self.close()
+            raise
 
-    def _begin(self) -> None:
-        self._feed = ModuleFeed(self._process, self._project)
-        super()._begin()
-        self._ask("reference", IMPORT_SECONDS, text="", targets=[])
-
-    def reference(self, text: str, targets: Sequence[str], timeout: float) -> Reference:
+    def reference(self, text: str, targets: Sequence[str], timeout: float) -> ReferenceReply:
         """Elaborate an original.
 
         Args:
@@ -98,42 +64,36 @@ class OriginalReader(JudgingProcess):
         """
         self._held = None
         try:
-            self._feed.prepare(text)
+            self._process.prepare(text)
         except ProcessLost as lost:
             raise LeanError(f"the judge is lost: {lost}") from lost
-        reply = self._ask("reference", timeout, text=text, targets=list(targets))
+        request = protocol.Reference(text=text, targets=targets)
+        reply = self._ask(request, timeout, importing=IMPORT_SECONDS)
         self._spent = reply.spent
         if text != self._text:
             self._text, self.read_ms = text, reply.ms
         if reply.stopped == "header":
             raise missing_module(self._host, reply.messages)
-        errors = tuple(d for d in reply.messages if d.severity == "error")
         if reply.env is None:
-            raise OriginalError(errors[0].format("original") if errors else reply.stopped)
+            raise OriginalError(
+                reply.errors[0].format("original") if reply.errors else reply.stopped
+            )
         if reply.trouble is not None:
             raise OriginalError(reply.trouble.format("original"))
-        self._held = Reference(
-            reader=self,
-            env=reply.env,
-            library=reply.library,
-            targets=reply.targets,
-            stated=reply.stated,
-            unknown=reply.unknown,
-            open=reply.targets != b"[]",
-            imports=reply.imports,
-            errors=errors,
-            own=reply.own,
-        )
-        return self._held
+        self._held = reply
+        return reply
 
     def has_read(self, text: str) -> bool:
         """Whether this text is the last original that the process read."""
         return self._text == text and self._process.alive
 
-    def holds(self, reference: Reference) -> bool:
+    def holds(self, reference: ReferenceReply) -> bool:
+        """Whether the process still has the original: it has not read another one since."""
         return self._held is reference and self._process.alive
 
-    def meaning(self, reference: Reference, imported: msgspec.Raw, timeout: float) -> Fields:
+    def meaning(
+        self, reference: ReferenceReply, imported: msgspec.Raw, timeout: float
+    ) -> OriginalData:
         """Return the original as data for the judge.
 
         Args:
@@ -141,23 +101,28 @@ class OriginalReader(JudgingProcess):
             imported: names of project declarations that the candidate rests on.
             timeout: seconds for Lean.
         """
-        names = [*_decode_names(reference.targets), *_decode_names(reference.stated)]
-        own = msgspec.Raw(msgspec.json.encode(names))
-        reply = self._ask("meaning", timeout, env=reference.env, names=own, imported=imported)
-        library = list(reference.library)
-        if odd := [name for name in library if not self._host.is_library(name)]:
+        assert reference.env is not None
+        own = [*_decode_names(reference.targets), *_decode_names(reference.stated)]
+        names = msgspec.Raw(msgspec.json.encode(own))
+        request = protocol.Meaning(env=reference.env, names=names, imported=imported)
+        reply = self._ask(request, timeout)
+        if odd := [name for name in reference.library if not self._host.is_library(name)]:
             raise OriginalError(f"it imports {odd[0]}, which is no module of Lean's library")
-        return {"library": library, "original": reply.original, "implemented": reply.implemented}
+        return OriginalData(reference.library, reply.original, reply.implemented)
 
 
 @dataclass(slots=True)
 class Original:
-    """A cached original. `meanings` has its data for the judge, by the names asked for."""
+    """A cached original, and the process that read it last.
+
+    `meanings` has its data for the judge, by the project declarations that a candidate rests on.
+    """
 
     text: str
     targets: tuple[str, ...]
-    reference: Reference
-    meanings: dict[bytes, Fields] = field(default_factory=dict[bytes, Fields])
+    reader: OriginalReader
+    reference: ReferenceReply
+    meanings: dict[bytes, OriginalData] = field(default_factory=dict[bytes, OriginalData])
     size: int = 0
 
 
@@ -176,8 +141,9 @@ class Originals:
         key = (digest(text), tuple(targets))
         known = self._known.get(key)
         if known is None:
-            reference = self._reader_for(text).reference(text, targets, timeout)
-            known = self._known[key] = Original(text, key[1], reference, size=len(text))
+            reader = self._reader_for(text)
+            reference = reader.reference(text, targets, timeout)
+            known = self._known[key] = Original(text, key[1], reader, reference, size=len(text))
         self._known.move_to_end(key)
         total = sum(each.size for each in self._known.values())
         while len(self._known) > 1 and (total > MOST_BYTES or len(self._known) > MOST_ORIGINALS):
@@ -185,17 +151,16 @@ class Originals:
             total -= oldest.size
         return known
 
-    def meaning(self, original: Original, imported: msgspec.Raw, timeout: float) -> Fields:
+    def meaning(self, original: Original, imported: msgspec.Raw, timeout: float) -> OriginalData:
         """Return an original as data for the judge; see `OriginalReader.meaning`."""
         wanted = bytes(imported)
         if wanted not in original.meanings:
-            if not original.reference.is_held:
-                reader = self._reader_for(original.text)
+            if not original.reader.holds(original.reference):
+                reader = original.reader = self._reader_for(original.text)
                 original.reference = reader.reference(original.text, original.targets, timeout)
-            reference = original.reference
-            fields = reference.reader.meaning(reference, imported, timeout)
-            original.meanings[wanted] = fields
-            original.size += sum(len(v) for v in fields.values() if isinstance(v, msgspec.Raw))
+            data = original.reader.meaning(original.reference, imported, timeout)
+            original.meanings[wanted] = data
+            original.size += len(data.data) + len(data.implemented)
         return original.meanings[wanted]
 
     def _reader_for(self, text: str) -> OriginalReader:
