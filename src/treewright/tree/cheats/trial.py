@@ -27,8 +27,8 @@ from treewright.tree.cheats.sweep_facts import Places
 from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
 from treewright.tree.evaluating import contexts
-from treewright.tree.evaluating.command_logs import explain_end
-from treewright.tree.evaluating.repeats import one_after_the_other
+from treewright.tree.evaluating.contexts import explain_end
+from treewright.tree.evaluating.measuring import one_after_the_other
 from treewright.tree.guard.commands import CommandContext, ConfigRange, run_sweep
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.guard.root_checkout import RootVersion
@@ -39,7 +39,7 @@ from treewright.tree.repository import git
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.open import RunRequest, open_run
-from treewright.tree.run.root_sweep import RootSweep
+from treewright.tree.run.root_commands import RootCommands
 
 _BASELINE = "treewright-cheats-baseline.csv"
 _TURNS = 3
@@ -197,13 +197,13 @@ class _Bench:
         return [str((self._source / Path(path).expanduser()).resolve()) for path in paths]
 
     def _sweep_root(self, trees: Worktrees, config: Config) -> sweep_facts.Table:
-        root = RootSweep(config, trees, self._commit)
+        root = RootCommands(config, trees, self._commit)
         stop = None if self._limit is None else self._limit + (self._shape.confirm_configs or 0)
         began = time.monotonic()
-        first = root.run(ConfigRange(0, stop))
+        first = root.sweep(ConfigRange(0, stop))
         self._root_seconds = time.monotonic() - began
         data = one_after_the_other(
-            lambda number: first if number == 1 else root.run(ConfigRange(0, stop), number),
+            lambda number: first if number == 1 else root.sweep(ConfigRange(0, stop), number),
             config.repeats,
         )
         (self._copy / _BASELINE).write_bytes(data)

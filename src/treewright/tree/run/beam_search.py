@@ -20,7 +20,7 @@ from treewright.kernel.errors import StorageError
 from treewright.tree.deciding import beam, leftovers, rounds
 from treewright.tree.deciding.duplicates import KnownCode
 from treewright.tree.deciding.promotion import new_node
-from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.evaluating.request import HeldoutOutcome
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Decision, Evaluation, IdeaRecord, Node

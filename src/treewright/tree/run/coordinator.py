@@ -19,7 +19,7 @@ from treewright.tree.run import cleanup, faults, steering
 from treewright.tree.run.commands import StopWatcher
 from treewright.tree.run.faults import Halted
 from treewright.tree.run.loop import ControlState, ExecutorFactory, WorkLoop
-from treewright.tree.run.root_check import RootCheck
+from treewright.tree.run.root_commands import RootCheck, RootCommands
 from treewright.tree.run.tree_search import RunParts, TreeSearch
 
 _PAUSE_TICK_SECONDS = 0.3
@@ -38,11 +38,8 @@ class Coordinator:
     def __post_init__(self) -> None:
         parts = self.parts
         self._root_check = RootCheck(
-            parts.config,
-            parts.worktrees,
-            parts.manifest.root_commit,
+            RootCommands(parts.config, parts.worktrees, parts.manifest.root_commit, parts.owner),
             parts.expected[0],
-            parts.owner,
             parts.fence,
             parts.options.failure_rules.timeout_seconds,
         )

@@ -31,7 +31,7 @@ from treewright.tree.deciding.policy_state import (
     stop_reason,
 )
 from treewright.tree.deciding.promotion import new_node
-from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.evaluating.request import HeldoutOutcome
 from treewright.tree.guard.baselines import baselines
 from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev

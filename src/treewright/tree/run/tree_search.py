@@ -15,9 +15,8 @@ from typing import ClassVar, NamedTuple
 
 from treewright.kernel.procs.cancellation import Fence
 from treewright.tree.config import Config
-from treewright.tree.evaluating.earlier_results import EarlierResults
-from treewright.tree.evaluating.heldout import HeldoutOutcome
-from treewright.tree.evaluating.known_results import KnownResults
+from treewright.tree.evaluating.known_results import EarlierResults, KnownResults
+from treewright.tree.evaluating.request import HeldoutOutcome
 from treewright.tree.guard.baselines import DecidingFiles
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
