@@ -13,9 +13,8 @@ from treewright.tree.records import store
 from treewright.tree.records.model import Manifest
 from treewright.tree.report import write_report
 from treewright.tree.repository.formatting import code_digests, python_key
-from treewright.tree.run.creation import Shape
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.open import RunRequest, open_run
-from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 POLICIES = pytest.mark.parametrize("policy", [None, "best-first"])

@@ -12,10 +12,9 @@ import pytest
 from tests.toy import CONFIG, ToyRepository
 from tests.waiting import until
 from treewright.tree.run import commands
-from treewright.tree.run.creation import Shape
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.faults import Paused
 from treewright.tree.run.open import RunRequest, open_run
-from treewright.tree.run.policy_choice import PolicyChoice
 
 EVENTS = '["new_best", "paused", "steered", "cap_reached", "finished"]'
 

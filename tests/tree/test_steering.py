@@ -19,10 +19,9 @@ from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import Command, Steering, describe, new_command
 from treewright.tree.run import commands, steering
 from treewright.tree.run.commands import Letter
-from treewright.tree.run.creation import Shape
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.run.parallelism import Parallelism
-from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 BEAM: dict[str, Any] = {"sweep_config_limit": 8, "ideas_per_node": 2, "max_depth": 3}

@@ -31,7 +31,7 @@ from treewright.tree.evaluating.contexts import explain_end
 from treewright.tree.evaluating.measuring import one_after_the_other
 from treewright.tree.guard.commands import CommandContext, ConfigRange, run_sweep
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.guard.root_checkout import RootVersion
+from treewright.tree.guard.protected_files import RootVersion
 from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation

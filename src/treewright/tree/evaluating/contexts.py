@@ -20,7 +20,7 @@ from treewright.tree.evaluating.request import Request
 from treewright.tree.guard.baselines import DecidingFiles
 from treewright.tree.guard.commands import SLOT, CommandContext
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.guard.root_checkout import RootVersion
+from treewright.tree.guard.protected_files import RootVersion
 from treewright.tree.repository.worktrees import Worktrees
 
 _LAST_BYTES = 4096
