@@ -45,6 +45,7 @@ from treewright.tree.records.model import (
     Unset,
 )
 from treewright.tree.records.steering import Command, applied, banned_ideas, injected
+from treewright.tree.run.command_effects import CONTROL_ACTIONS
 from treewright.tree.run.creation import ROOT_NODE
 from treewright.tree.run.ideas_ahead import (
     Generation,
@@ -54,7 +55,6 @@ from treewright.tree.run.ideas_ahead import (
     missing_ideas,
 )
 from treewright.tree.run.requests import queued
-from treewright.tree.run.steering import CONTROL_ACTIONS
 from treewright.tree.run.tree_search import TreeSearch, Work
 
 _RECENT_OUTCOMES = 32

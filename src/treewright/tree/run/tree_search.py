@@ -26,7 +26,7 @@ from treewright.tree.records.store import RunStore
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run import cleanup
 from treewright.tree.run.cleanup import Retention
-from treewright.tree.run.commands import Inbox
+from treewright.tree.run.command_files import Inbox
 from treewright.tree.run.confirmation import Confirmer
 from treewright.tree.run.creation import ROOT_NODE, expected_ids
 from treewright.tree.run.meter import Meter, caps_of
