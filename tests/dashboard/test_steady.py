@@ -10,8 +10,8 @@ from treewright.dashboard import tree_detail, tree_view
 from treewright.dashboard.live_tree import LiveTree
 from treewright.tree.records import events as ev
 from treewright.tree.records.steering import new_command
-from treewright.tree.run import commands
-from treewright.tree.run.commands import Letter
+from treewright.tree.run import command_files
+from treewright.tree.run.command_files import CommandFile
 
 
 def test_the_page_shows_the_users_changes(tmp_path: Path) -> None:
@@ -24,8 +24,8 @@ def test_the_page_shows_the_users_changes(tmp_path: Path) -> None:
         live.refresh()
         versions.append(live.version)
         if isinstance(event, ev.Completed) and event.eval_id == "e000003":
-            commands.submit(run_dir, Letter(new_command("ban", node_id="n0000")))
-            commands.submit(run_dir, Letter(new_command("boost", node_id="n0099")))
+            command_files.submit(run_dir, CommandFile(new_command("ban", node_id="n0000")))
+            command_files.submit(run_dir, CommandFile(new_command("boost", node_id="n0099")))
 
     manifest = steady(toy.path, "run", "mcts", observer=observe)
     assert "n0000" not in manifest.frontier

@@ -18,7 +18,7 @@ from treewright.tree import config as configuration
 from treewright.tree.config import MetricConfig
 from treewright.tree.deciding import objectives, promotion, scoring
 from treewright.tree.deciding.results import NotOneTable, Part, merge_sweeps, parse_results
-from treewright.tree.evaluating.repeats import in_turns
+from treewright.tree.evaluating.measuring import in_turns
 from treewright.tree.records import store
 from treewright.tree.records.model import UNSET
 from treewright.tree.validation import validate

@@ -18,9 +18,8 @@ from treewright.tree.records import store
 from treewright.tree.records.model import Confirmation, Evaluation, Manifest
 from treewright.tree.report import write_report
 from treewright.tree.repository.formatting import code_digests, python_key
-from treewright.tree.run.creation import Shape
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.open import RunRequest, open_run
-from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 scores = st.sampled_from([-0.5, 0.0, 0.1, 0.1, 0.2, 0.3])

@@ -368,11 +368,10 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.tree.deciding import caps
     from treewright.tree.records import description, layout
     from treewright.tree.run.cleanup import Retention
-    from treewright.tree.run.creation import Shape
+    from treewright.tree.run.creation import PolicyChoice, Shape
     from treewright.tree.run.open import RunRequest, open_run, search
     from treewright.tree.run.outcomes import FailureRules
     from treewright.tree.run.parallelism import Parallelism
-    from treewright.tree.run.policy_choice import PolicyChoice
 
     if flags["extend"]:
         _require_run(flags)

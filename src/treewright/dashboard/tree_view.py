@@ -13,7 +13,7 @@ from treewright.tree.records import steering
 from treewright.tree.records.description import best_node, most_evaluations
 from treewright.tree.records.model import Evaluation, Manifest, Node, Unset, ancestors
 from treewright.tree.report import reasons
-from treewright.tree.run.policy_choice import describe
+from treewright.tree.run.creation import describe_policy
 
 _MAX_CHANGES = 200
 _MAX_TITLES = 2000
@@ -73,7 +73,7 @@ def summary(manifest: Manifest) -> dict[str, Any]:
         "run_id": manifest.tree_run_id,
         "created_at": manifest.created_at,
         "dry_run": manifest.dry_run,
-        "policy": describe(manifest),
+        "policy": describe_policy(manifest),
         "stale_baseline": manifest.baseline_doubt,
         "progress": {
             "done": done,

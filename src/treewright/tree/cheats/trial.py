@@ -35,11 +35,11 @@ from treewright.tree.cheats.fitter import (
 from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
 from treewright.tree.evaluating import contexts
-from treewright.tree.evaluating.command_logs import explain_end
-from treewright.tree.evaluating.repeats import one_after_the_other
+from treewright.tree.evaluating.contexts import explain_end
+from treewright.tree.evaluating.measuring import one_after_the_other
 from treewright.tree.guard.commands import CommandContext, ConfigRange, run_sweep
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.guard.root_checkout import RootVersion
+from treewright.tree.guard.protected_files import RootVersion
 from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation
@@ -47,7 +47,7 @@ from treewright.tree.repository import git
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.open import RunRequest, open_run
-from treewright.tree.run.root_sweep import RootSweep
+from treewright.tree.run.root_commands import RootCommands
 
 _BASELINE = "treewright-cheats-baseline.csv"
 _TURNS = 3
@@ -205,13 +205,13 @@ class _Bench:
         return [str((self._source / Path(path).expanduser()).resolve()) for path in paths]
 
     def _sweep_root(self, trees: Worktrees, config: Config) -> Table:
-        root = RootSweep(config, trees, self._commit)
+        root = RootCommands(config, trees, self._commit)
         stop = None if self._limit is None else self._limit + (self._shape.confirm_configs or 0)
         began = time.monotonic()
-        first = root.run(ConfigRange(0, stop))
+        first = root.sweep(ConfigRange(0, stop))
         self._root_seconds = time.monotonic() - began
         data = one_after_the_other(
-            lambda number: first if number == 1 else root.run(ConfigRange(0, stop), number),
+            lambda number: first if number == 1 else root.sweep(ConfigRange(0, stop), number),
             config.repeats,
         )
         (self._copy / _BASELINE).write_bytes(data)

@@ -19,11 +19,11 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
 from treewright.tree.deciding import leftovers, rounds
 from treewright.tree.deciding.promotion import KnownCode, new_node
-from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.evaluating.request import HeldoutOutcome
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Decision, Evaluation, IdeaRecord, Node, ancestors
 from treewright.tree.records.steering import Command, applied, banned_nodes
-from treewright.tree.run import steering
+from treewright.tree.run import command_effects
 from treewright.tree.run.ideas_ahead import Generation, depends_on, missing_ideas
 from treewright.tree.run.requests import queued
 from treewright.tree.run.tree_search import TreeSearch, Work
@@ -92,8 +92,8 @@ class BeamSearch(TreeSearch):
 
     def can_apply(self, command: Command) -> bool:
         """A change of the tree waits until the depth that has begun is decided."""
-        changes_tree = command.action in steering.TREE_ACTIONS
-        return not (changes_tree and steering.in_round(self.manifest))
+        changes_tree = command.action in command_effects.TREE_ACTIONS
+        return not (changes_tree and command_effects.in_round(self.manifest))
 
     def keep_files(self) -> None:
         self.parts.deciding_files.load_all(self.manifest)

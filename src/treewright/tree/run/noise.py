@@ -23,7 +23,7 @@ from treewright.tree.evaluating.contexts import repeat_seed
 from treewright.tree.evaluating.perturbation import CONTROL, Perturbation
 from treewright.tree.guard.commands import ConfigRange
 from treewright.tree.records.model import NoiseCheck
-from treewright.tree.run.root_sweep import RootSweep, RootSweepFailed
+from treewright.tree.run.root_commands import RootCommands, RootSweepFailed
 
 _DRAWS = (7, 11, 13)
 """Numbers that the perturbations draw at each place."""
@@ -44,7 +44,7 @@ _log = logging.getLogger("treewright")
 class NoiseTest:
     """The sweeps of the root that show how its metrics vary. `configs` are those compared."""
 
-    root: RootSweep
+    root: RootCommands
     config: Config
     config_path: Path
     configs: ConfigRange
@@ -58,12 +58,12 @@ class NoiseTest:
         """
         _log.info("sweeping the root with other seeds: is what is deterministic the same?")
         seed = self.config.seed
-        other = self.root.run(self.configs, _OTHER_SEED)
+        other = self.root.sweep(self.configs, _OTHER_SEED)
         other_seed = repeat_seed(seed, _OTHER_SEED)
         self._require_same(first, other, f"with TREEWRIGHT_SEED = {seed} and {other_seed}")
         check = NoiseCheck("exact", other_seed="same")
         try:
-            unseeded = self.root.run(self.configs, is_seeded=False)
+            unseeded = self.root.sweep(self.configs, is_seeded=False)
         except RootSweepFailed:
             check = _changed(check, note="without TREEWRIGHT_SEED the sweep fails")
         else:
@@ -138,7 +138,7 @@ class NoiseTest:
             for number in range(1, repeats + 1)
         ]
         if None in found or not _is_of_repeats(baseline):
-            runs = [self.root.run(one, number) for number in range(1, repeats + 1)]
+            runs = [self.root.sweep(one, number) for number in range(1, repeats + 1)]
             found = [self._value(data, config_id) for data in runs]
         values = [value for value in found if value is not None]
         alike = all(same_measurement(values[0], value) for value in values)
@@ -179,7 +179,7 @@ class NoiseTest:
         if not change.has_code(self.root.worktrees.repo):
             return "there is no Python code that a candidate may change"
         try:
-            data = self.root.run(configs, perturbation=change)
+            data = self.root.sweep(configs, perturbation=change)
         except RootSweepFailed as problem:
             return str(problem).partition("; ")[0]
         found = objectives.read(data, self.config.metrics, configs.__contains__)

@@ -33,7 +33,7 @@ from treewright.tree.deciding.policy_state import (
     stop_reason,
 )
 from treewright.tree.deciding.promotion import new_node
-from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.evaluating.request import HeldoutOutcome
 from treewright.tree.guard.baselines import baselines
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import (
@@ -47,6 +47,7 @@ from treewright.tree.records.model import (
     ancestors,
 )
 from treewright.tree.records.steering import Command, applied, banned_ideas, injected
+from treewright.tree.run.command_effects import CONTROL_ACTIONS
 from treewright.tree.run.creation import ROOT_NODE
 from treewright.tree.run.ideas_ahead import (
     Generation,
@@ -56,7 +57,6 @@ from treewright.tree.run.ideas_ahead import (
     missing_ideas,
 )
 from treewright.tree.run.requests import queued
-from treewright.tree.run.steering import CONTROL_ACTIONS
 from treewright.tree.run.tree_search import TreeSearch, Work
 
 _RECENT_OUTCOMES = 32

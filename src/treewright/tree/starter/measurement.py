@@ -20,7 +20,7 @@ from pathlib import Path
 
 from treewright.kernel.procs import process
 from treewright.kernel.stats import same_measurement
-from treewright.tree.evaluating.command_logs import end_of
+from treewright.tree.evaluating.contexts import end_of
 from treewright.tree.evaluating.perturbation import CONTROL, perturb, write
 from treewright.tree.starter.survey import list_files, run_script
 from treewright.tree.starter.task import Task

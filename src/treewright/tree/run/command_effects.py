@@ -35,7 +35,7 @@ from treewright.tree.records.steering import (
     new_command,
 )
 from treewright.tree.records.store import RunStore
-from treewright.tree.run.commands import Letter
+from treewright.tree.run.command_files import CommandFile
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.outcomes import QUARANTINED
 
@@ -68,9 +68,9 @@ class Refused(Exception):
     """A command cannot be applied; the message says why."""
 
 
-def apply(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steered:
+def apply(manifest: Manifest, file: CommandFile, expander: Expander) -> ev.Steered:
     """Return the event of a command, after writing the file of an idea that it adds."""
-    command = letter.command
+    command = file.command
     try:
         match command.action:
             case "pause" | "resume" | "stop":
@@ -78,7 +78,7 @@ def apply(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steered:
             case "extend" | "budget":
                 return _settings(manifest, command)
             case "inject":
-                return _inject(manifest, letter, expander)
+                return _inject(manifest, file, expander)
             case "ban":
                 return _ban(manifest, command, expander.run_dir)
             case "reopen" if command.eval_id is not None:
@@ -124,8 +124,8 @@ def _settings(manifest: Manifest, command: Command) -> ev.Steered:
     return _change_settings(manifest, command)
 
 
-def _inject(manifest: Manifest, letter: Letter, expander: Expander) -> ev.Steered:
-    command, text = letter.command, letter.text
+def _inject(manifest: Manifest, file: CommandFile, expander: Expander) -> ev.Steered:
+    command, text = file.command, file.text
     node = _node(manifest, command.node_id or best_node(manifest).node_id)
     _check_may_grow(manifest, node)
     if not text.strip():

@@ -50,19 +50,19 @@ _TICK_NANOSECONDS = 2 * 10**9
 _log = logging.getLogger("treewright")
 
 
-class Letter(msgspec.Struct, frozen=True, omit_defaults=True):
+class CommandFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """A command file: the command, and the text of the idea that it adds."""
 
     command: Command
     text: str = ""
 
 
-def submit(run_dir: Path, letter: Letter) -> Path:
+def submit(run_dir: Path, file: CommandFile) -> Path:
     """Write a command file atomically and return its path."""
     directory = run_dir / layout.STEERING
     atomic.make_directory(directory)
-    path = directory / f"{letter.command.command_id}.json"
-    data = msgspec.json.format(msgspec.json.encode(letter), indent=1) + b"\n"
+    path = directory / f"{file.command.command_id}.json"
+    data = msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
     if len(data) > untrusted.LARGEST_TEXT:
         raise UsageError("the idea is too large to be one")
     atomic.write_bytes(path, data)
@@ -75,9 +75,9 @@ class Inbox:
     def __init__(self, run_dir: Path) -> None:
         self._directory = run_dir / layout.STEERING
         self._seen: Any = None
-        self._letters: list[Letter] = []
+        self._files: list[CommandFile] = []
 
-    def waiting(self) -> list[Letter]:
+    def waiting(self) -> list[CommandFile]:
         """Return the commands that were not removed yet, in order; other files are skipped."""
         try:
             found = self._directory.stat().st_mtime_ns
@@ -88,27 +88,27 @@ class Inbox:
             is_settled = time.time_ns() - found > _TICK_NANOSECONDS
             self._seen = found if is_settled else None
             paths = sorted(self._directory.glob("*.json"))
-            self._letters = [letter for path in paths if (letter := self._read(path)) is not None]
-        return list(self._letters)
+            self._files = [file for path in paths if (file := self._read(path)) is not None]
+        return list(self._files)
 
-    def remove(self, letter: Letter) -> None:
+    def remove(self, file: CommandFile) -> None:
         """Remove a command once its effect is recorded."""
         try:
-            self._path(letter).unlink(missing_ok=True)
+            self._path(file).unlink(missing_ok=True)
         except OSError as error:  # another user's directory; it is not applied twice
-            _log.warning("%s cannot be removed: %s", self._path(letter), error.strerror)
-        self._letters = [each for each in self._letters if each is not letter]
+            _log.warning("%s cannot be removed: %s", self._path(file), error.strerror)
+        self._files = [each for each in self._files if each is not file]
 
-    def _path(self, letter: Letter) -> Path:
-        return self._directory / f"{letter.command.command_id}.json"
+    def _path(self, file: CommandFile) -> Path:
+        return self._directory / f"{file.command.command_id}.json"
 
-    def _read(self, path: Path) -> Letter | None:
+    def _read(self, path: Path) -> CommandFile | None:
         try:
-            letter = jsontext.decode(untrusted.read(path, untrusted.LARGEST_TEXT), type=Letter)
+            file = jsontext.decode(untrusted.read(path, untrusted.LARGEST_TEXT), type=CommandFile)
         except (OSError, msgspec.DecodeError) as error:
             _log.warning("%s is no command and is left out: %s", path, error)
             return None
-        return letter if self._path(letter) == path else None
+        return file if self._path(file) == path else None
 
 
 class StopWatcher:
@@ -132,7 +132,7 @@ class StopWatcher:
 
     def _watch(self) -> None:
         while not self._end.wait(_WATCH_SECONDS):
-            commands = (letter.command for letter in self._inbox.waiting())
+            commands = (file.command for file in self._inbox.waiting())
             if any(command.now and command.action == "stop" for command in commands):
                 self._cancel.set()
                 return
@@ -145,7 +145,7 @@ def parse_command(
     *,
     spell_option: Callable[[str], str],
     needs: Mapping[str, str] = NEEDS,
-) -> Letter:
+) -> CommandFile:
     """Return the command for an action.
 
     Args:
@@ -166,7 +166,7 @@ def parse_command(
     command = new_command(
         typing.cast("Action", action), **_fields(action, argument, options, spell_option)
     )
-    return Letter(command, (argument or "") if action == "inject" else "")
+    return CommandFile(command, (argument or "") if action == "inject" else "")
 
 
 def _fields(
