@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from treewright.dashboard import diffs, proof_view, tree_detail
+from treewright.dashboard import proof_view, tree_detail
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import UsageError
 from treewright.mcp_server.call import Call
@@ -307,7 +307,7 @@ def diff(server: ServerState, given: DiffArguments, call: Call) -> Diff:
     if commits is None:
         raise UsageError(f"the run has no commit for {item!r}; tree_show lists its items")
     require_confined(run.project, server.files)
-    found = diffs.diff_commits(run.project, commits[given.against], commits["own"])
+    found = tree_detail.diff_commits(run.project, commits[given.against], commits["own"])
     if found.problem:
         raise UsageError(f"no diff of {item}: {found.problem}")
     piece = found.text[given.offset : given.offset + MAX_DIFF]
