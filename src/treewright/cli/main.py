@@ -38,7 +38,7 @@ COMMANDS = {
     "steer": ("treewright.cli.steer", "steer", "Change a tree run while it runs."),
     "compare": ("treewright.cli.run_views", "compare", "Compare several runs."),
     "mlflow": ("treewright.cli.run_views", "mlflow", "Copy a run to an MLflow tracking server."),
-    "search": ("treewright.cli.search", "search", "Show and check searches of the library."),
+    "search": ("treewright.cli.search", "search", "Show and check searches made with the library."),
     "dashboard": ("treewright.cli.run_views", "dashboard", "Show runs live in a browser."),
     "export": ("treewright.cli.run_views", "export", "Write a run as one HTML file."),
     "bank": ("treewright.cli.portfolio", "bank", "Prove a bank of goals with a portfolio."),
@@ -46,9 +46,13 @@ COMMANDS = {
     "sorries": ("treewright.cli.sorries", "sorries", "List the open goals of a project."),
     "ci": ("treewright.cli.ci", "ci", "List and prove the new sorries of a change."),
     "mcp": ("treewright.cli.mcp", "mcp", "Serve Lean and searches to coding agents."),
-    "ledger": ("treewright.cli.ledger", "ledger", "Show and export the recorded attempts."),
+    "ledger": ("treewright.cli.ledger", "ledger", "Show and export the recorded proof attempts."),
     "init": ("treewright.cli.init", "init", "Write a commented treewright.toml."),
-    "completion": ("treewright.cli.main", "completion", "Print the completion script."),
+    "completion": (
+        "treewright.cli.main",
+        "completion",
+        "Print the script that completes commands in a shell.",
+    ),
     "doctor": ("treewright.cli.doctor", "doctor", "Check the installation and the repository."),
 }
 

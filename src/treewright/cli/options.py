@@ -120,7 +120,7 @@ class Command(click.Command):
         return params
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {}
+        sections: dict[str, list[tuple[str, str]]] = {_DEFAULT_HEADING: []}
         hidden = 0
         for param in self.get_params(ctx):
             if getattr(param, "is_rare", False) and _HELP_ALL not in ctx.meta:
@@ -130,6 +130,8 @@ class Command(click.Command):
         if set(sections) <= {_DEFAULT_HEADING, OUTPUT, _HELP}:
             sections = {_DEFAULT_HEADING: [row for rows in sections.values() for row in rows]}
         for heading, rows in sections.items():
+            if not rows:
+                continue
             with formatter.section(heading):
                 formatter.write_dl(rows)
         if hidden:

@@ -46,7 +46,7 @@ portfolio_options = combined(
         metavar="NAME",
         heading=_STRATEGIES,
         help_from=lambda: (
-            f"Use only this strategy. Repeatable. {', '.join(strategy_registry.registered())}."
+            f"Use only this strategy: {', '.join(strategy_registry.registered())}. Repeatable."
         ),
         default_text="all that are available",
     ),

@@ -55,7 +55,9 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
 
 @command()
 @click.argument("target", required=False)
-@option("--statement", metavar="TEXT", heading=_RUN, help="Prove this proposition, not a file.")
+@option(
+    "--statement", metavar="TEXT", heading=_RUN, help="Prove this proposition instead of a file."
+)
 @option(
     "--policy",
     type=click.Choice([*policies.known(), *policies.unusable()]),
@@ -86,7 +88,12 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
 @option(
     "--tactics", type=FILE, heading=_SOURCES, help="File with tactics to try first, one per line."
 )
-@option("--premises", type=PATH, heading=_SOURCES, help="Premise index whose lemmas are tried.")
+@option(
+    "--premises",
+    type=PATH,
+    heading=_SOURCES,
+    help="Index whose lemmas are tried; `treewright premises build` makes one.",
+)
 @option(
     "--ledger",
     type=FILE,
@@ -162,7 +169,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
     is_flag=True,
     default=None,
     heading=_RUN,
-    help="Write the proofs into the file itself.",
+    help="Write the proofs into the file itself, not into a copy.",
 )
 @option(
     "--force",
