@@ -24,7 +24,7 @@ def test_a_request_on_the_wire() -> None:
     assert msgspec.json.decode(sent) == {"op": "ping", "id": 1}
 
 
-def test_what_an_operation_has_not_cannot_be_asked() -> None:
+def test_a_field_that_the_operation_lacks_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         message("tactic", 1, None, {"state": 1, "text": "rfl", "env": 2})
 

@@ -42,7 +42,7 @@ def test_no_data_proves_a_falsehood(pair: Pair, attack: Callable[[Data], None]) 
 
 
 @pytest.mark.parametrize("op", ["open", "reference"])
-def test_who_has_read_a_text_does_not_rule(host: Host, pair: Pair, op: str) -> None:
+def test_a_process_that_read_a_text_does_not_judge(host: Host, pair: Pair, op: str) -> None:
     data = Data()
     wrong_proof(data)
     reference = pair.reader.reference(ORIGINAL, ["target"], 60)
