@@ -46,7 +46,8 @@ portfolio_options = combined(
         metavar="NAME",
         heading=_STRATEGIES,
         help_from=lambda: (
-            f"Use only this strategy: {', '.join(strategy_registry.registered())}. Repeatable."
+            "Use only this strategy. Repeatable. Known strategies: "
+            f"{', '.join(strategy_registry.registered())}."
         ),
         default_text="all that are available",
     ),

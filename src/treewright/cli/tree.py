@@ -34,9 +34,9 @@ _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
 def _policy_help() -> str:
     """Name all policies, also those of plug-ins."""
     from treewright.search import policies
-    from treewright.search.policy_registry import summaries
 
-    return f"How the node for the next idea is chosen. {summaries(policies.known())}."
+    known = "; ".join(f"{name}: {kind.summary}" for name, kind in policies.known().items())
+    return f"How the node for the next idea is chosen. {known}."
 
 
 def _policy_option_help() -> str:

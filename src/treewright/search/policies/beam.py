@@ -25,7 +25,7 @@ class Beam(Policy, frozen=True, tag="beam"):
 
     name: ClassVar[str] = "beam"
     summary: ClassVar[str] = (
-        "one depth at a time: expand its best nodes when all evaluations of the depth have ended"
+        "the best nodes of a depth, once all evaluations of the depth have ended"
     )
     has_barrier: ClassVar[bool] = True
 
