@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.toy import ToyRepository
 from tests.tree.steady.running import steady
 from treewright.dashboard import tree_detail, tree_view
-from treewright.dashboard.live_tree import LiveTree
+from treewright.dashboard.tree_library import LiveTree
 from treewright.tree.records import events as ev
 from treewright.tree.records.steering import new_command
 from treewright.tree.run import command_files
@@ -45,7 +45,7 @@ def test_the_page_shows_the_users_changes(tmp_path: Path) -> None:
     before = next(
         version for version in versions if (live.touched_since(version) or set()) >= {"n0000"}
     )
-    rows = tree_view.tree(live, {}, before)["nodes"]
+    rows = tree_view.tree(manifest, live.version, live.touched_since(before), {})["nodes"]
     assert not next(row for row in rows if row.id == "n0000").frontier
 
 
@@ -60,7 +60,7 @@ def test_every_change_reaches_a_page_that_follows(tmp_path: Path) -> None:
         live.refresh()
         if live.manifest is None:
             return
-        found = tree_view.tree(live, {}, version)
+        found = tree_view.tree(live.manifest, live.version, live.touched_since(version), {})
         rows.update({row.id: row for row in (*found["nodes"], *found["evals"])})
         version = found["version"]
         summary = tree_view.summary(live.manifest)
@@ -69,7 +69,7 @@ def test_every_change_reaches_a_page_that_follows(tmp_path: Path) -> None:
 
     manifest = steady(toy.path, "run", "mcts", observer=follow)
     follow()
-    whole = tree_view.tree(live, {}, None)
+    whole = tree_view.tree(manifest, live.version, None, {})
     assert rows == {row.id: row for row in (*whole["nodes"], *whole["evals"])}
     assert {row.id for row in whole["nodes"] if row.frontier} == set(manifest.frontier)
     for evaluation in manifest.evaluations.values():

@@ -43,7 +43,7 @@ def _compiled(compiler: WasmCompiler, text: str) -> bytes:
     return compiler.compile("Foo.Some", text, (), ())
 
 
-def test_who_has_read_headers_compiles_what_a_new_process_does(
+def test_a_process_that_read_headers_compiles_like_a_new_one(
     home: LeanHome, compiler: WasmCompiler
 ) -> None:
     with closing(WasmCompiler(lambda: home)) as own:
@@ -54,7 +54,7 @@ def test_who_has_read_headers_compiles_what_a_new_process_does(
     assert compiler.pid == first
 
 
-def test_where_code_of_a_module_has_run_nothing_else_is_compiled(compiler: WasmCompiler) -> None:
+def test_a_compiler_that_ran_code_of_a_module_is_replaced(compiler: WasmCompiler) -> None:
     """Leftovers of its code: a thread that works on the memory may be unknown to Lean."""
     pids = []
     for text in (TRACES, BASIC, LOOKS):
@@ -65,7 +65,7 @@ def test_where_code_of_a_module_has_run_nothing_else_is_compiled(compiler: WasmC
     assert len(set(pids)) == 3
 
 
-def test_who_has_started_a_thread_is_not_made_as_new(home: LeanHome) -> None:
+def test_a_process_with_a_thread_is_not_renewed(home: LeanHome) -> None:
     process = LeanProcess(home)
     try:
         for request in (Provide(modules=[]), Compile(module="Foo.Some", text=THREAD)):
@@ -76,7 +76,7 @@ def test_who_has_started_a_thread_is_not_made_as_new(home: LeanHome) -> None:
     assert "another thread works on this memory" in refused.error
 
 
-def test_who_has_read_something_does_not_judge_however_new(home: LeanHome) -> None:
+def test_a_renewed_process_that_read_a_text_does_not_judge(home: LeanHome) -> None:
     process = LeanProcess(home)
     try:
         for request in (Headers(texts=[BASIC]), Renew()):

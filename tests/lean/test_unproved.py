@@ -37,7 +37,7 @@ def checked(lean: HostSession, text: str) -> CheckResult:
         ("theorem fine : 1 = 1 := rfl\n" + QUIET, ()),
     ],
 )
-def test_what_rests_on_sorry_is_named(lean: HostSession, text: str, names: tuple[str, ...]) -> None:
+def test_uses_of_sorry_are_named(lean: HostSession, text: str, names: tuple[str, ...]) -> None:
     result = checked(lean, text)
     assert result.unproved == names
     assert result.ok == (not names)

@@ -50,7 +50,7 @@ def on(home: LeanHome, sessions: list[HostSession]) -> Kept:
     return Kept(home, sessions)
 
 
-def test_every_goal_is_a_subgoal_of_its_own(on: Kept) -> None:
+def test_each_goal_after_a_tactic_is_a_separate_subgoal(on: Kept) -> None:
     environment = on("∀ p q : Prop, p → q → p ∧ q")
     root = environment.root()
     assert root.goals[0].target == "∀ (p q : Prop), p → q → p ∧ q"

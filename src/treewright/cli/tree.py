@@ -27,7 +27,7 @@ _MEASURING = "Measurement"
 _LIMITS = "Limits"
 _PARALLEL = "Parallel evaluations"
 _FAILURES = "Failures"
-_LOOKING = "Looking without running"
+_READ_ONLY = "Reports and checks of a run that is not continued"
 _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
 
 
@@ -68,7 +68,12 @@ def _policy_option_help() -> str:
     default_text="treewright.toml of the repository",
     help="Configuration of a new run.",
 )
-@option("--until-done", is_flag=True, heading=_RUN, help="Repeat until there is a stop reason.")
+@option(
+    "--until-done",
+    is_flag=True,
+    heading=_RUN,
+    help="Search on until there is a stop reason, not only for one depth.",
+)
 @option(
     "--dry-run",
     is_flag=True,
@@ -199,7 +204,8 @@ def _policy_option_help() -> str:
     heading=_SEARCH,
     is_rare=True,
     default_text="node_plus_ancestors",
-    help="Where an equal text makes an idea a duplicate.",
+    help="Ideas with which a new one is compared; an equal text makes it a duplicate: those of the "
+    "node and its ancestors, those of the whole run (global), or none.",
 )
 @option(
     "--sweep-config-limit",
@@ -336,14 +342,14 @@ def _policy_option_help() -> str:
 @option(
     "--report-only",
     is_flag=True,
-    heading=_LOOKING,
+    heading=_READ_ONLY,
     is_rare=True,
     help="Only rewrite TREE_SUMMARY.md, and manifest.json if it is behind.",
 )
 @option(
     "--validate-only",
     is_flag=True,
-    heading=_LOOKING,
+    heading=_READ_ONLY,
     is_rare=True,
     help="Only check the run and write VALIDATION_REPORT.md.",
 )

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard.live_tree import LiveTree
 from treewright.kernel.clock import seconds_between
 from treewright.tree.records import steering
 from treewright.tree.records.description import best_node, most_evaluations
@@ -127,11 +126,10 @@ def describe_stop(manifest: Manifest) -> str | None:
     return reasons.describe_stop(manifest.stop_reason)
 
 
-def tree(live: LiveTree, titles: dict[str, str], since: str | None) -> dict[str, Any]:
-    """Return the rows that changed since a version, or all rows if the version is unknown."""
-    manifest = live.manifest
-    assert manifest is not None
-    changed = live.touched_since(since)
+def tree(
+    manifest: Manifest, version: str, changed: set[str] | None, titles: dict[str, str]
+) -> dict[str, Any]:
+    """Return the rows of the changed nodes and evaluations, or all rows for None."""
     few = len(manifest.evaluations) <= _MAX_TITLES
     nodes = manifest.nodes.values()
     evaluations = manifest.evaluations.values()
@@ -139,7 +137,7 @@ def tree(live: LiveTree, titles: dict[str, str], since: str | None) -> dict[str,
         nodes = [manifest.nodes[key] for key in changed if key in manifest.nodes]
         evaluations = [manifest.evaluations[key] for key in changed if key in manifest.evaluations]
     return {
-        "version": live.version,
+        "version": version,
         "full": changed is None,
         "nodes": [_node_row(manifest, node, titles) for node in nodes],
         "evals": [_eval_row(e, titles.get(e.idea_path, "") if few else "") for e in evaluations],

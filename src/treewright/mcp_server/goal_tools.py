@@ -18,12 +18,21 @@ from treewright.lean.session.answers import (
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import check_closed
 from treewright.lean.sorries import from_check, with_sorry_at
-from treewright.mcp_server.answer_limits import Limit, Offset, PathText, Text, clipped, page
 from treewright.mcp_server.call import Call, Fault, answered, fault
-from treewright.mcp_server.goal_store import KeptGoal, Making
-from treewright.mcp_server.server_state import ServerState
+from treewright.mcp_server.server_state import KeptGoal, Making, ServerState
 from treewright.mcp_server.source_tools import Seconds, read_source
-from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
+from treewright.mcp_server.tool import (
+    Answer,
+    Arguments,
+    Limit,
+    Offset,
+    PagedAnswer,
+    PathText,
+    Text,
+    clipped,
+    page,
+    tool,
+)
 from treewright.mcp_server.warm_lean import WarmLean
 
 # -- goals ----------------------------------------------------------------------------------
@@ -74,7 +83,13 @@ class Goals(PagedAnswer, frozen=True):
     closed: bool = False
 
 
+@tool("lean_goals", lambda given: given.seconds)
 def goals(server: ServerState, given: GoalsArguments, call: Call) -> Goals:
+    """List the open goals of a Lean file or text: at each sorry, or at `line` and `column`
+    (from 1).
+
+    `seconds` limits Lean. Returns each goal with a name for lean_try, its position and text.
+    """
     source = read_source(server, given.path, given.text, given.project)
     if given.line:
         text, at = with_sorry_at(source.text, given.line, given.column or None)
@@ -186,7 +201,14 @@ class Tries(Answer, frozen=True):
     tried: list[Tried]
 
 
+@tool("lean_try", lambda given: given.seconds * len(given.tactics))
 def try_tactics(server: ServerState, given: TryArguments, call: Call) -> Tries:
+    """Try several tactics on the same goal (from lean_goals or an earlier lean_try) or on a
+    statement, each for at most `seconds`.
+
+    Returns for each tactic whether it closes the goal, the goals that are left (with a name for
+    lean_try), or Lean's error.
+    """
     if bool(given.goal) == bool(given.statement):
         raise UsageError("give one of `goal` and `statement`")
     if given.goal:
@@ -263,27 +285,3 @@ def _tried(
 def _free(server: ServerState, session: HostSession) -> None:
     if states := server.goals.take_freed(session):
         session.free(states)
-
-
-TOOLS = (
-    Tool(
-        "lean_goals",
-        "List the open goals of a Lean file or text: at each sorry, or at `line` and `column` "
-        "(from 1). `seconds` limits Lean. Returns each goal with a name for lean_try, its "
-        "position and text.",
-        GoalsArguments,
-        Goals,
-        goals,
-        lambda given: given.seconds,
-    ),
-    Tool(
-        "lean_try",
-        "Try several tactics on the same goal (from lean_goals or an earlier lean_try) or on a "
-        "statement, each for at most `seconds`. Returns for each tactic whether it closes the "
-        "goal, the goals that are left (with a name for lean_try), or Lean's error.",
-        TryArguments,
-        Tries,
-        try_tactics,
-        lambda given: given.seconds * len(given.tactics),
-    ),
-)

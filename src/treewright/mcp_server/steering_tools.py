@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from treewright.mcp_server.answer_limits import clipped
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.run_tools import RunName, find, require_manifest
 from treewright.mcp_server.server_state import ServerState
-from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.tool import Answer, Arguments, clipped, tool
 from treewright.tree.records import layout, steering
 from treewright.tree.run import command_files
 
@@ -58,7 +57,13 @@ class Steered(Answer, frozen=True):
     command_id: str
 
 
+@tool("tree_steer", writes=True)
 def steer(server: ServerState, given: SteerArguments, call: Call) -> Steered:
+    """Change a run: pause, resume or stop it, inject an idea, ban or boost a node, reopen a
+    node or an evaluation, or set limits.
+
+    Returns the id of the command, which the owner of the run applies at the next safe point.
+    """
     run = find(server, given.run)
     options = msgspec.structs.asdict(given)
     for name in command_files.SETTINGS:
@@ -89,7 +94,9 @@ class Steering(Answer, frozen=True):
     refused: list[str]
 
 
+@tool("tree_steering")
 def asked(server: ServerState, given: SteeringArguments, call: Call) -> Steering:
+    """List the commands for a run: waiting, applied and refused ones."""
     run = find(server, given.run)
     server.files.resolve_target(run.path.resolve(), layout.STEERING)
     with server.trees.manifest(run) as manifest:
@@ -99,24 +106,3 @@ def asked(server: ServerState, given: SteeringArguments, call: Call) -> Steering
         [clipped(steering.describe(record), 300) for record in found.applied[-_MOST:]],
         [clipped(steering.describe(record), 300) for record in found.refused[-_MOST:]],
     )
-
-
-TOOLS = (
-    Tool(
-        "tree_steer",
-        "Change a run: pause, resume or stop it, inject an idea, ban or boost a node, reopen a "
-        "node or an evaluation, or set limits. Returns the id of the command, which the owner of "
-        "the run applies at the next safe point.",
-        SteerArguments,
-        Steered,
-        steer,
-        writes=True,
-    ),
-    Tool(
-        "tree_steering",
-        "List the commands for a run: waiting, applied and refused ones.",
-        SteeringArguments,
-        Steering,
-        asked,
-    ),
-)

@@ -47,7 +47,9 @@ def test_no_data_proves_a_falsehood(pair: Pair, attack: Callable[[Data], None]) 
     [Open(text=ORIGINAL), Reference(text=ORIGINAL, targets=[])],
     ids=["open", "reference"],
 )
-def test_who_has_read_a_text_does_not_rule(host: Host, pair: Pair, reading: Request[Reply]) -> None:
+def test_a_process_that_read_a_text_does_not_judge(
+    host: Host, pair: Pair, reading: Request[Reply]
+) -> None:
     data = Data()
     wrong_proof(data)
     reference = pair.reader.reference(ORIGINAL, ["target"], 60)

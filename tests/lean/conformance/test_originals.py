@@ -60,7 +60,7 @@ theorem b : 2 = 2 := by sorry
 """
 
 
-def test_who_may_read_no_other_is_asked_about_the_same(
+def test_a_process_for_one_original_is_reused_for_that_original_only(
     check: Replayer, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lean has started a thread for it, or has run its code: such a process is replaced."""

@@ -135,7 +135,7 @@ def test_the_same_header_is_imported_once(session: HostSession) -> None:
     assert session.memory().envs == before
 
 
-def test_text_from_outside_is_what_it_is_called(session: HostSession) -> None:
+def test_statements_and_scripts_with_other_commands_are_refused(session: HostSession) -> None:
     check_theorem(session, Theorem("t", "p → p", ("p : Prop",)))
     with pytest.raises(UsageError):
         check_theorem(session, Theorem("t", "True := trivial theorem u : True"))

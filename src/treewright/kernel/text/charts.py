@@ -26,6 +26,11 @@ class Series:
     steps: bool = False
 
 
+def label(tick: float) -> str:
+    """Return the value of a tick as short text."""
+    return f"{tick:.6g}".replace("-", "−")
+
+
 class Frame:
     """A frame with axes. It maps values to positions; the axes cover at least the given ranges."""
 
@@ -130,11 +135,6 @@ def legend(entries: Sequence[tuple[str, int]]) -> Iterator[str]:
         place = f"translate({svg.number(x)} 38)"
         yield svg.group([mark, svg.text(28, 4, shown, "soft small")], transform=place)
         x += 46 + _CHARACTER * len(shown)
-
-
-def label(tick: float) -> str:
-    """Return the value of a tick as short text."""
-    return f"{tick:.6g}".replace("-", "−")
 
 
 def thin(points: Sequence[Point], most: int = _MOST_POINTS) -> list[Point]:
