@@ -19,11 +19,65 @@ _SIGNS = {
     "+": "add", "-": "sub", "*": "mul", "==": "eq", "/=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge",
     "++": "append", "&&": "and", "||": "or", "!!": "get", "%": "mod", "/": "div", "^": "pow", "$": "apply", "?": "q",
 }  # fmt: skip
-_LETTERS = {":": "c", "+": "plus", ".": "dot", ">": "gt", "<": "lt", "=": "eq", "-": "_", "*": "star", "&": "and", "%": "mod"}
+_LETTERS = {
+    ":": "c",
+    "+": "plus",
+    ".": "dot",
+    ">": "gt",
+    "<": "lt",
+    "=": "eq",
+    "-": "_",
+    "*": "star",
+    "&": "and",
+    "%": "mod",
+}
 _KEYWORDS = frozenset(
-    "at by class def do else end example export extends finally for from fun have if import in "
-    "inductive instance let macro match mutual namespace open partial prefix section show structure "
-    "suffices syntax then theorem universe unless using variable where with Type Sort Prop".split()
+    [
+        "at",
+        "by",
+        "class",
+        "def",
+        "do",
+        "else",
+        "end",
+        "example",
+        "export",
+        "extends",
+        "finally",
+        "for",
+        "from",
+        "fun",
+        "have",
+        "if",
+        "import",
+        "in",
+        "inductive",
+        "instance",
+        "let",
+        "macro",
+        "match",
+        "mutual",
+        "namespace",
+        "open",
+        "partial",
+        "prefix",
+        "section",
+        "show",
+        "structure",
+        "suffices",
+        "syntax",
+        "then",
+        "theorem",
+        "universe",
+        "unless",
+        "using",
+        "variable",
+        "where",
+        "with",
+        "Type",
+        "Sort",
+        "Prop",
+    ]
 )
 _INTEGERS = {"+": "+", "-": "-", "*": "*", "div": "/", "mod": "%"}
 _ORDERS = {"<": "<", "<=": "≤", ">": ">", ">=": "≥"}

@@ -17,9 +17,8 @@ from tests.here import project_replayer
 from tests.lean.hijacking import BAD
 from tests.lean.projects import opened, small_project
 from treewright.lean.hosts.host import Launch
-from treewright.lean.hosts.wasm import launch
 from treewright.lean.hosts.wasm.compiler import WasmCompiler
-from treewright.lean.hosts.wasm.home import IMAGE_FILE, LeanHome
+from treewright.lean.hosts.wasm.home import IMAGE_FILE, LeanHome, command, environment
 from treewright.lean.project.project import CompileError
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
@@ -123,7 +122,7 @@ class _WithoutLibrary(LeanHome):
     """A Lean that loses its library after its start, by a new installation or a lost disk."""
 
     def launch(self) -> Launch:
-        return Launch(launch.command(self), "/", launch.environment(self.path / IMAGE_FILE))
+        return Launch(command(self), "/", environment(self.path / IMAGE_FILE))
 
 
 @pytest.fixture

@@ -170,7 +170,7 @@ def test_a_filled_definition_may_not_become_another_term(replayer: Replayer) -> 
     assert "f" in verdict.detail
 
 
-def test_what_a_text_declared_elsewhere_must_stay(replayer: Replayer) -> None:
+def test_other_declarations_of_the_original_must_stay_unchanged(replayer: Replayer) -> None:
     original = "theorem first : 1 + 1 = 2 := rfl\ntheorem target : 2 + 2 = 4 := by\n  sorry\n"
     weaker = "theorem first : True := trivial\ntheorem target : 2 + 2 = 4 := by\n  rfl\n"
     gone = "theorem target : 2 + 2 = 4 := by\n  rfl\n"
@@ -335,7 +335,7 @@ def test_an_error_hides_nothing(replayer: Replayer, original: str, proof: str, r
     assert replayer.text(original, f"{head}{proof}{tail}", ["target"]).reason == reason
 
 
-def test_what_is_still_a_sorry_is_named(replayer: Replayer) -> None:
+def test_remaining_sorries_are_named(replayer: Replayer) -> None:
     lines = "theorem a : 1 = 1 := sorry\ntheorem b : 2 = 2 := sorry\ntheorem c : 2 = 2 := sorry\n"
     candidate = lines.replace("1 = 1 := sorry", "1 = 1 := rfl")
     candidate = candidate.replace("c : 2 = 2 := sorry", "c : 2 = 2 := b")

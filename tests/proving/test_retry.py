@@ -107,7 +107,7 @@ def test_a_true_theorem_is_proved_without_the_open_lemma_next_to_it(
 
 
 @ENGINES
-def test_cut_off_anywhere_it_is_continued(
+def test_a_retry_cut_off_at_any_record_continues(
     prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, settings: Settings
 ) -> None:
     _, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), settings)
@@ -123,7 +123,7 @@ def test_cut_off_anywhere_it_is_continued(
         assert lines_of(directory) == expected, kept
 
 
-def test_killed_in_the_middle_of_it_the_trace_is_the_same(
+def test_a_retry_killed_in_the_middle_gives_the_same_trace(
     tmp_path: Path, treewright_here: Program
 ) -> None:
     written(tmp_path)

@@ -13,7 +13,7 @@ import click
 from treewright.cli.lean_choice import open_lean, project_for
 from treewright.cli.output import announce, echo, print_json
 from treewright.cli.prove_progress import narrator
-from treewright.cli.prove_sources import opened_source
+from treewright.cli.prove_settings import opened_source
 from treewright.cli.signals import cancel_on_signals
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR, hide_from_git, validate_run_id

@@ -25,7 +25,8 @@ from treewright.lean.session.answers import (
     TacticError,
     Timeout,
 )
-from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.session.errors import LeanError
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.knowledge import NOTHING_KNOWN, Exploration, Knowledge, TestResult
 from treewright.lean.verify.additions import new_errors
 from treewright.proving.records import GoalView, OutcomeKind
@@ -94,8 +95,8 @@ class LeanEnvironment:
 
     def __init__(
         self,
-        factory: Callable[[], LeanSession],
-        opening: Callable[[LeanSession], StepResult],
+        factory: Callable[[], HostSession],
+        opening: Callable[[HostSession], StepResult],
         *,
         step_seconds: float = 5.0,
         heap_limit: int = 1_500_000_000,
@@ -104,7 +105,7 @@ class LeanEnvironment:
         self._opening = opening
         self._step_seconds = step_seconds
         self._heap_limit = heap_limit
-        self._session: LeanSession | None = None
+        self._session: HostSession | None = None
         self._states: dict[int, ProofState] = {}
         # For each node: its parent, the tactic that led to it, and its position among the groups.
         self._origins: dict[int, tuple[int, str, int]] = {}
@@ -312,7 +313,7 @@ class LeanEnvironment:
             why = f"over {result.seconds:g} s" if isinstance(result, Timeout) else result.reason
         raise LeanError(f"the file with the script in it was not elaborated: {why}")
 
-    def release(self) -> LeanSession | None:
+    def release(self) -> HostSession | None:
         """Return the session without this goal's states; None if it cannot be used."""
         session, self._session = self._session, None
         states = [*self._states.values(), *self._unneeded_states]
@@ -433,7 +434,7 @@ class LeanEnvironment:
             raise GoalError(result.message)
         raise LeanError(f"the goal could not be opened: {result}")
 
-    def _ask(self, request: Callable[[LeanSession], StepResult]) -> StepResult:
+    def _ask(self, request: Callable[[HostSession], StepResult]) -> StepResult:
         """Return the answer to a request. A session that is lost with it is dropped."""
         if self._session is None:
             self._session = self._factory()
@@ -446,7 +447,7 @@ class LeanEnvironment:
             self._drop_session()
         return result
 
-    def _told(self, request: Callable[[LeanSession], _Told]) -> _Told:
+    def _told(self, request: Callable[[HostSession], _Told]) -> _Told:
         if self._session is None:
             raise LeanError("Lean was lost")
         begun = time.perf_counter()

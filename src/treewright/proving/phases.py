@@ -26,7 +26,7 @@ from pathlib import Path
 import msgspec
 
 from treewright.lean.processes import LeanProcesses
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.checker import ScriptChecker, Unchecked
 from treewright.proving.environment import GoalError, LeanEnvironment

@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from treewright.lean.session.answers import Goal, ProofState
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.inputs import is_identifier
-from treewright.lean.session.interface import LeanError
 from treewright.lean.session.knowledge import Alternative, Equation, Knowledge, Variable
 from treewright.proving.environment import LeanEnvironment, views
 from treewright.proving.records import GoalView
@@ -37,6 +37,7 @@ DISCOVERY_TRIES = 1200
 LEMMA_TRIES = 60
 """The most tactics of proving one lemma."""
 _MOST_CASE_SPLITS = 3
+_MOST_CASES = 12
 _MOST_LEMMAS = 24
 _MOST_EQUATIONS = 120
 _MOST_NAMES = 14
@@ -57,7 +58,7 @@ class Proof:
         if not self.cases:
             return self.tactic.splitlines()
         has_labels = all(label for label, _ in self.cases)
-        lines = [f"{self.tactic} with" if has_labels else self.tactic]
+        lines = [f"{self.tactic} with"] if has_labels else self.tactic.splitlines()
         if not has_labels and len(self.cases) == 1:
             return [*lines, *self.cases[0][1].lines()]
         for label, proof in self.cases:
@@ -192,6 +193,8 @@ class Portfolio:
         opened = self._run(state, opening.text)
         if opened is None:
             return None
+        if len(opened.goals) > _MOST_CASES:
+            return None
         if opening.labels and len(opened.goals) != len(opening.labels):
             return None
         cases: list[tuple[str, Proof]] = []
@@ -215,12 +218,8 @@ class Portfolio:
                     return Proof(self._shortened(state, closer, names))
             self._failed.add((goal.hash, 0, names))
         if depth > 0:
-            view = views(state.goals)[0]
-            if "if " in view.target or "match " in view.target:
-                if proof := self._open(state, Opening("split"), names, depth - 1):
-                    return proof
             knowledge = self.environment.survey(state)
-            for opening in case_splits(view, knowledge):
+            for opening in case_splits(views(state.goals)[0], knowledge, names):
                 if proof := self._open(state, opening, names, depth - 1):
                     return proof
         self._failed.add(key)
@@ -373,13 +372,17 @@ def openings(goal: GoalView, knowledge: Knowledge) -> Iterator[Opening]:
         if others := [v.name for v in values if v is not variable and v.shown]:
             yield _induction(variable, goal, others)
     for variable in knowledge.variables:
-        if variable.kind == "proof" and variable.accessible and variable.made_of:
-            if variable.made_of.recursive and variable.made_of.plain:
-                yield _induction(variable, goal)
+        made_of = variable.made_of if variable.kind == "proof" and variable.accessible else None
+        if made_of is not None and made_of.recursive and made_of.plain:
+            yield _induction(variable, goal)
 
 
-def case_splits(goal: GoalView, knowledge: Knowledge) -> Iterator[Opening]:
-    """Yield case distinctions on the values of a goal."""
+def case_splits(goal: GoalView, knowledge: Knowledge, names: Sequence[str]) -> Iterator[Opening]:
+    """Yield case distinctions: on conditions, after simplification too, and on values."""
+    if names:
+        yield Opening(f"simp_all [{', '.join(names)}]\nrepeat' split")
+    elif "if " in goal.target or "match " in goal.target:
+        yield Opening("split")
     values = [v for v in knowledge.variables if _is_value(v) and v.made_of]
     values.sort(key=lambda v: (not v.shown, -v.drives))
     for variable in values[:_MOST_CASE_SPLITS]:

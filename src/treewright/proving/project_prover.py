@@ -10,9 +10,8 @@ from typing import Self
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.lean.hosts.host import Host
 from treewright.lean.processes import LeanProcesses
-from treewright.lean.project.import_order import by_written_imports
 from treewright.lean.project.project import Project
-from treewright.lean.project.workspace import find_root
+from treewright.lean.project.workspace import by_written_imports, find_root
 from treewright.lean.sorries import lean_files
 from treewright.proving import run, targets
 from treewright.proving.api import ProofService, Sources

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import GOAL_NAME
-from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
 from treewright.proving import layout
@@ -86,7 +86,7 @@ def replay_offline(directory: Path, source: TacticSource) -> ReplayReport:
 
 def replay_live(
     directory: Path,
-    sessions: Callable[[], LeanSession],
+    sessions: Callable[[], HostSession],
     source: TacticSource,
     replayer: Replayer,
     *,
@@ -154,7 +154,7 @@ class _Replay:
     def compare_live(
         self,
         specs: Mapping[int, GoalSpec],
-        sessions: Callable[[], LeanSession],
+        sessions: Callable[[], HostSession],
         replayer: Replayer,
     ) -> None:
         opened: list[LeanEnvironment] = []

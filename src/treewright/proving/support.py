@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from treewright.lean.verify.certificate import digest
-from treewright.lean.verify.verdict import Verdict
+from treewright.lean.verify.verdict import Verdict, digest
 from treewright.proving.checker import statement_texts
 from treewright.proving.phases import (
     EARLY_NEGATE_SIMULATIONS,

@@ -8,6 +8,7 @@ not compile has a one-line problem, which only concerns the modules that import 
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import threading
@@ -17,11 +18,10 @@ from pathlib import Path
 from typing import Protocol
 
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.project.import_order import by_imports, read_text
 from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header, ModuleStore, Poisoned, digest_of
-from treewright.lean.project.workspace import Workspace, is_library
-from treewright.lean.session.interface import MissingModule
+from treewright.lean.project.workspace import Workspace, by_imports, is_library, read_text
+from treewright.lean.session.errors import MissingModule
 
 Announce = Callable[[str], None]
 
@@ -45,6 +45,10 @@ class Compiled:
     digest: str  # sha256 of its compiled form
     data: bytes = field(repr=False)
 
+    def provided(self) -> dict[str, str]:
+        """Return the module as a Lean process is given it."""
+        return {"name": self.name, "olean": base64.b64encode(self.data).decode()}
+
 
 class Compiler(Protocol):
     """A host that reads headers and compiles modules, one after the other."""
@@ -58,7 +62,9 @@ class Compiler(Protocol):
         """Whether Lean would look for a module of this name in its own library."""
         ...
 
-    def headers(self, texts: Sequence[str]) -> list[Header]: ...
+    def headers(self, texts: Sequence[str]) -> list[Header]:
+        """Return the imports of texts."""
+        ...
 
     def compile(
         self, module: str, text: str, options: Options, imports: Iterable[Compiled]
@@ -66,7 +72,9 @@ class Compiler(Protocol):
         """The compiled form; raises CompileError."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End its process."""
+        ...
 
 
 @dataclass(slots=True)
@@ -120,6 +128,7 @@ class Project:
 
     @property
     def options(self) -> Options:
+        """The options with which Lake elaborates the root package."""
         return self.workspace.options
 
     def modules_for(self, imports: Iterable[str]) -> tuple[Compiled, ...]:
@@ -173,7 +182,9 @@ class Project:
         if name in above:
             ring = " imports ".join((*above[above.index(name) :], name))
             raise MissingModule(f"a cycle of imports: {ring}")
-        module = self._module(name)
+        module = self._modules.get(name)
+        if module is None:
+            module = self._modules[name] = self._load(name)
         if isinstance(module, str):
             raise MissingModule(_chain(above, module))
         own: dict[str, Compiled] = {}
@@ -186,11 +197,6 @@ class Project:
             raise MissingModule(_chain(above, module.problem))
         order.update(own)
         order[name] = module.compiled
-
-    def _module(self, name: str) -> _Module | str:
-        if name not in self._modules:
-            self._modules[name] = self._load(name)
-        return self._modules[name]
 
     def _load(self, name: str) -> _Module | str:
         found = self.workspace.locate(name)

@@ -78,12 +78,12 @@ def add_library_index(
     settings: Settings, host: Host, announce: Callable[[str], None] = lambda text: None
 ) -> Settings:
     """Return settings with the index of the bundled Lean's library, which is built if missing."""
-    from treewright.lean.session.host_session import HostSession
-    from treewright.premises.library import ensure_index, library_digest
+    from treewright.lean.processes import LeanProcesses
+    from treewright.premises.index_builder import ensure_index, library_digest
 
     if host.backend != "wasm":
         return settings
-    ensure_index(lambda: HostSession(host), announce=announce)
+    ensure_index(lambda: LeanProcesses(host), announce=announce)
     sources = msgspec.structs.replace(settings.sources, library=library_digest())
     return msgspec.structs.replace(settings, sources=sources)
 
@@ -92,7 +92,7 @@ def add_library_index(
 def open_library_search() -> Iterator[PremiseSearch | None]:
     """Open the index of the library; None if it was not built yet."""
     from treewright.premises.index import PremiseIndex
-    from treewright.premises.library import is_finished, library_path
+    from treewright.premises.index_builder import is_finished, library_path
 
     if not is_finished(library_path()):
         yield None
@@ -103,7 +103,7 @@ def open_library_search() -> Iterator[PremiseSearch | None]:
 
 def is_library_index_gone(record: RunRecord) -> bool:
     """Return whether the run's index of the library is gone: its answers are only in the trace."""
-    from treewright.premises.library import library_digest
+    from treewright.premises.index_builder import library_digest
 
     used = record.settings.sources.library
     return bool(used) and used != library_digest()
@@ -123,7 +123,7 @@ def open_source(
             "this run uses a ledger; continue it with `treewright prove --resume`, which opens it"
         )
     from treewright.premises.index import PremiseIndex
-    from treewright.premises.library import library_path
+    from treewright.premises.index_builder import library_path
 
     with contextlib.ExitStack() as stack:
         premises: PremiseSearch | None = None
