@@ -102,6 +102,14 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
     help="Ledger whose cached tactics and lessons are used.",
 )
 @option(
+    "--strategies/--no-strategies",
+    default=None,
+    heading=_SOURCES,
+    is_rare=True,
+    default_text="yes",
+    help="Try whole strategies, and lemmas found by testing, before the search.",
+)
+@option(
     "--library/--no-library",
     default=None,
     heading=_SOURCES,

@@ -22,9 +22,6 @@ from treewright.proving.tactics.source import (
 )
 from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
 
-OFFERED_PRIOR = 4.0
-"""The prior of a script that is known to close the root, or likely to: above all others."""
-
 Estimate = Callable[[Sequence[GoalView]], float]
 Recorded = Callable[[int, int], Suggestions | None]
 """Returns the suggestions that a trace has for a node and a round, or None."""
@@ -99,9 +96,12 @@ class Expander:
         assert self._keeps_tries, "tries were not kept"
         return lessons_of_search(self.tree, self._goals.__getitem__, self.tries)
 
-    def offer(self, scripts: Sequence[str], source: str) -> None:
-        """Let scripts for the root be tried before what the sources suggest for it."""
-        self._offered = tuple(Candidate(script, OFFERED_PRIOR, source) for script in scripts)
+    def offer(self, candidates: Sequence[Candidate]) -> None:
+        """Let scripts for the root be tried before what the sources suggest for it.
+
+        Their `source` is one of `OFFERED_SOURCES`, so that a replay finds them in the trace.
+        """
+        self._offered = tuple(candidates)
 
     def goals(self, node: Node) -> tuple[GoalView, ...]:
         return self._goals[node.id]

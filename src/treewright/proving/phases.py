@@ -27,20 +27,21 @@ import msgspec
 
 from treewright.lean.processes import LeanProcesses
 from treewright.lean.session.errors import LeanError
+from treewright.lean.session.knowledge import TestResult
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.checker import ScriptChecker, Unchecked
 from treewright.proving.environment import GoalError, LeanEnvironment
 from treewright.proving.portfolio import Portfolio
-from treewright.proving.records import GoalOpened, GoalResult, Iteration
+from treewright.proving.records import Candidate, GoalOpened, GoalResult, Iteration
 from treewright.proving.run import ProofRun
 from treewright.proving.script import extraction
 from treewright.proving.script.formatting import format_script
 from treewright.proving.script.partial import find_best_partial
 from treewright.proving.search import Phase, Search, Stop, make_expander, make_runner
 from treewright.proving.settings import RunRecord, Settings
-from treewright.proving.tactics.counterexamples import WithCounterexamples
+from treewright.proving.tactics.counterexamples import WithCounterexamples, refutations
 from treewright.proving.tactics.exclusion import find_named, possible_names
-from treewright.proving.tactics.source import TacticSource
+from treewright.proving.tactics.source import OFFERED_PRIOR, TacticSource
 from treewright.proving.targets import GoalSpec, Opening, TellTrouble
 from treewright.proving.trace import RecordedEnvironment, Recording
 from treewright.search.andor.graph import Graph
@@ -106,6 +107,8 @@ class NegatePhase:
     """The negate phase of a goal, as far as it has come."""
 
     is_begun: bool = False
+    values: TestResult | None = None
+    """The values for which tests found the goal false, if they did."""
     search: Search | None = None
     """None before it begins, and if Lean does not accept the negation as a proposition."""
     result: GoalResult | None = None
@@ -164,14 +167,14 @@ class GoalProver:
             except GoalError as error:
                 return GoalResult(spec.number, spec.name, "ill_typed", "ill_typed", str(error))
             early = self._should_negate(spec, early=True)
-            self._try_strategies(proof, environment)
+            negation.values = self._try_strategies(proof, environment)
             stop = proof.run(EARLY_PROVE_SIMULATIONS if early else None)
             if stop is None:
                 self._search_negation(spec, negation, stack, EARLY_NEGATE_SIMULATIONS)
                 if negation.stop == "interrupted":
                     return None
                 if negation.result is not None and negation.result.status == "false":
-                    return _completed(negation.result, "refuted", proof, negation)
+                    return _completed(_with_values(negation), "refuted", proof, negation)
                 stop = proof.run()
             if stop is None or stop == "interrupted":
                 return None
@@ -215,17 +218,20 @@ class GoalProver:
 
     # -- phases ---------------------------------------------------------------------------
 
-    def _try_strategies(self, search: Search, environment: LeanEnvironment) -> None:
-        """Offer the search a script that closes the root, if a strategy finds one.
+    def _try_strategies(self, search: Search, environment: LeanEnvironment) -> TestResult | None:
+        """Test the goal, and offer the search a script that closes it, if a strategy finds one.
 
+        Returns values for which the goal is false, if tests find some: then no strategy is tried.
         A search that was continued has its first suggestions in the trace.
         """
         settings = self.run.record.settings
         if not settings.sources.strategies or search.recording.iterations:
-            return
+            return None
         portfolio = Portfolio(environment, self.stop_asked, settings.time_limit)
-        if script := portfolio.solve():
-            search.runner.expander.offer([script], "strategies")
+        script, tested = portfolio.solve()
+        if script:
+            search.runner.expander.offer([Candidate(script, OFFERED_PRIOR, "strategies")])
+        return tested if tested.outcome == "false" else None
 
     def _should_negate(self, spec: GoalSpec, *, early: bool) -> bool:
         """Return whether the negation is to be searched, early or at the end.
@@ -265,6 +271,12 @@ class GoalProver:
                 except GoalError:  # Lean does not accept every negation of a file's goal
                     if spec.sorry is None:
                         raise
+                if negation.search is not None and negation.values is not None:
+                    scripts = refutations(negation.values, environment.knowledge(0).reachable)
+                    offered = [
+                        Candidate(script, OFFERED_PRIOR, "tested values") for script in scripts
+                    ]
+                    negation.search.runner.expander.offer(offered)
             search = negation.search
             if search is None or search.run(until) != "solved":
                 return
@@ -426,6 +438,17 @@ class GoalProver:
         assert result is not None
         found = plain if script == formatted != plain else ""
         return msgspec.structs.replace(result, left_out=forms[script], found=found)
+
+
+def _with_values(negation: NegatePhase) -> GoalResult:
+    """Return the result of a refutation, with the values for which the goal is false."""
+    assert negation.result is not None
+    tested = negation.values.values if negation.values is not None else ()
+    shown = ", ".join(f"{each.name} = {each.value}" for each in tested if each.kind == "value")
+    if not shown:
+        return negation.result
+    detail = f"{negation.result.detail}; it is false for {shown}"
+    return msgspec.structs.replace(negation.result, detail=detail)
 
 
 def _completed(result: GoalResult, stop: str, proof: Search, negation: NegatePhase) -> GoalResult:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from treewright.lean.session.answers import Goal, ProofState
 from treewright.lean.session.errors import LeanError
 from treewright.lean.session.inputs import is_identifier
-from treewright.lean.session.knowledge import Alternative, Equation, Knowledge, Variable
+from treewright.lean.session.knowledge import Alternative, Equation, Knowledge, TestResult, Variable
 from treewright.proving.environment import LeanEnvironment, views
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.goal_outline import Fresh, introduced, shape, words
@@ -36,6 +36,7 @@ DISCOVERY_TRIES = 1200
 """The most tactics of proving lemmas, and the goal with them."""
 LEMMA_TRIES = 60
 """The most tactics of proving one lemma."""
+UNTESTED = TestResult("unknown", reason="Lean was lost")
 _MOST_CASE_SPLITS = 3
 _MOST_CASES = 12
 _MOST_LEMMAS = 24
@@ -128,22 +129,30 @@ class Portfolio:
     _states: list[ProofState] = field(default_factory=list, init=False)
     _failed: set[tuple[str, int, tuple[str, ...]]] = field(default_factory=set, init=False)
 
-    def solve(self) -> str:
-        """Return a script that closes the root; '' if no strategy does.
+    def solve(self) -> tuple[str, TestResult]:
+        """Test the root, and return a script that closes it; '' if no strategy does.
+
+        No strategy is tried on a goal that tests show to be false.
 
         Raises:
             LeanError: Lean cannot be started again.
         """
+        if self.seconds is not None:
+            self._end = time.monotonic() + self.seconds
+        tested = UNTESTED
         try:
-            return self._solve()
+            root = self.environment.root_state()
+            tested = self.environment.test(root)
+            script = "" if tested.outcome == "false" else self._solve(root)
+            return script, tested
+        except LeanError:
+            self.environment.root_state()  # raises if Lean does not come back
+            return "", tested
         finally:
             self.environment.free(self._states)
 
-    def _solve(self) -> str:
-        if self.seconds is not None:
-            self._end = time.monotonic() + self.seconds
+    def _solve(self, root: ProofState) -> str:
         try:
-            root = self.environment.root_state()
             knowledge = self.environment.knowledge(0)
             self._most = STRATEGY_TRIES
             try:
@@ -156,9 +165,6 @@ class Portfolio:
             self._most = self.tried + DISCOVERY_TRIES
             return self._prove_with_lemmas(root, knowledge)
         except _LimitReached:
-            return ""
-        except LeanError:
-            self.environment.root_state()  # raises if Lean does not come back
             return ""
 
     # -- strategies -----------------------------------------------------------------------

@@ -233,6 +233,7 @@ class _Replay:
             expander = make_expander(settings, environment, source, suggestions, without=without)
             if expander.root.key != recording.opened.root.key:
                 raise _DifferenceFound(f"{where}: the goal differs from the recorded one")
+            expander.offer(recording.offered)
             runner = make_runner(settings, expander)
             for line in recording.iterations:
                 if difference := _compare_step(runner, line):

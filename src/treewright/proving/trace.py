@@ -26,6 +26,7 @@ from treewright.lean.session.knowledge import Knowledge
 from treewright.proving.environment import Environment, Outcome, Subgoal
 from treewright.proving.records import (
     Attempt,
+    Candidate,
     GoalOpened,
     GoalView,
     Iteration,
@@ -33,7 +34,7 @@ from treewright.proving.records import (
     PhaseKind,
     TraceLine,
 )
-from treewright.proving.tactics.source import Suggestions
+from treewright.proving.tactics.source import OFFERED_SOURCES, Suggestions
 
 CLOCK_FIELDS = frozenset({"epoch", "at", "elapsed", "ms"})
 """Fields that depend on the clock or the process; comparisons leave them out."""
@@ -192,6 +193,12 @@ class Recording:
     def _add_node(self, record: NodeRecord) -> None:
         self._goals[record.key] = record.goals
         self.keys[record.id] = record.key
+
+    @property
+    def offered(self) -> tuple[Candidate, ...]:
+        """The scripts for the root that were made before the search."""
+        first = self.iterations[0].candidates if self.iterations else None
+        return tuple(c for c in first or () if c.source in OFFERED_SOURCES)
 
     def suggestions(self, node: int, round_number: int) -> Suggestions | None:
         """Return the recorded suggestions for a node and a round; None if there are none."""

@@ -45,7 +45,7 @@ function createTester(heap, calls, names, terms, environment, goals) {
         if (answer === FALSE && chosen.isCertain) {
           const found = [...chosen.values, ...quantified];
           result.outcome = 'false';
-          result.values = found.map(({ name, value }) => ({ name, value: first.print(value) }));
+          result.values = found.map(({ name, value, kind = 'value' }) => ({ name, kind, value: kind === 'value' ? first.print(value) : '' }));
           break;
         }
         if (answer === UNKNOWN) result.reason = 'the target cannot be evaluated';
@@ -72,13 +72,14 @@ function createTester(heap, calls, names, terms, environment, goals) {
       else if (truth('l_Lean_Expr_isSort', heap.inc(type)) || !values.truthOfType(type)) {
         value = isClass(type, values) ? values.instance(type) : values.random(type, size);
         if (!value) return { reason: `no values are known for ${h.name}`, isFinal: true };
-        if (!isClass(type, values)) shown.push({ name: h.name, value });
+        shown.push({ name: h.name, value, kind: isClass(type, values) ? 'instance' : 'value' });
       } else {
         const answer = evaluate(type, size, []);
         if (answer === FALSE) return { reason: 'the hypotheses never held' };
         if (answer === UNKNOWN) return { reason: `${h.name} cannot be evaluated` };
         isCertain &&= answer === TRUE;
         value = values.constant('True.intro'); // stands for the proof, which nothing reduces
+        shown.push({ name: h.name, value, kind: 'proof' });
       }
       variables.push(values.variable(h.id));
       given.push(value);
