@@ -65,6 +65,8 @@ from treewright.lean.session.protocol import (
 )
 
 IMPORT_SECONDS = 60.0
+TEST_SECONDS = 120.0
+"""The limit of tests and explorations, which limit themselves by processor time."""
 _PAGE = 2000
 
 
@@ -209,7 +211,7 @@ class HostSession:
             return TestResult("unknown", reason="only the bundled Lean tests goals")
         limit = round(seconds * 1000)
         request = Test(state=state_id(state), samples=samples, seed=seed, ms=limit)
-        result = self._ask(request, soft=DEFAULT_STEP_SECONDS).test
+        result = self._ask(request, soft=TEST_SECONDS).test
         return result or TestResult("unknown", reason="Lean did not finish the test")
 
     def explore(
@@ -234,7 +236,7 @@ class HostSession:
         limit = round(seconds * 1000)
         at = state_id(state)
         request = Explore(state=at, size=size, samples=samples, seed=seed, ms=limit, most=most)
-        return self._ask(request, soft=DEFAULT_STEP_SECONDS).explored or Exploration((), 0, ())
+        return self._ask(request, soft=TEST_SECONDS).explored or Exploration((), 0, ())
 
     def free(self, states: Sequence[ProofState | int]) -> None:
         """Forget states."""

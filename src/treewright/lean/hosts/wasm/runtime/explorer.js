@@ -11,7 +11,7 @@ const { CORE_CONTEXT } = require('./elaborator.js');
 const { BINDER_INFO } = require('./patterns.js');
 const { INFIX } = require('./notation.js');
 const { createShortNames } = require('./short_names.js');
-const { createValues, createRandom } = require('./values.js');
+const { createValues, createRandom, processorMs } = require('./values.js');
 
 const DEFINITION = 1; // tags of a ConstantInfo
 const CONSTRUCTOR = 6;
@@ -32,7 +32,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     const random = createRandom(seed);
     const values = createValues(heap, calls, names, terms, environment, state, first.monadArgs, random);
     const short = createShortener(values.env, names.show(field(state.coreContext, CORE_CONTEXT.currNamespace)), new Set(first.hypotheses.map((h) => h.name)));
-    const end = performance.now() + ms;
+    const end = processorMs() + ms;
     try {
       const concrete = instantiateTypes(first, values);
       const world = createWorld(first, values, short, concrete);
@@ -277,7 +277,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     for (let size = 1; size <= largest; size++) {
       for (const f of functions) {
         for (const args of choices(f.argumentTypes, size - 1, pool)) {
-          if (performance.now() > end || count > most) {
+          if (processorMs() > end || count > most) {
             isComplete = false;
             return { equations, terms: count, isComplete };
           }

@@ -16,6 +16,9 @@ const LARGEST_NORMAL_FORM = 400; // constructors
 const MOST_TRIES = 4; // to find a value whose conditions hold
 const BUILT_IN = new Set(['Nat', 'Int', 'Char', 'String']);
 
+/** The processor time of this process in ms: limits by it hold on a busy machine, too. */
+const processorMs = () => process.cpuUsage().user / 1000;
+
 /** Small pseudo-random numbers from a seed (mulberry32). */
 function createRandom(seed) {
   let state = seed >>> 0;
@@ -292,4 +295,4 @@ function createValues(heap, calls, names, terms, environment, state, monadArgs, 
   };
 }
 
-module.exports = { createValues, createRandom };
+module.exports = { createValues, createRandom, processorMs };
