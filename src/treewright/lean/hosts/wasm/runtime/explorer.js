@@ -119,7 +119,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     const functions = [...found.values()];
     for (const type of new Set(functions.flatMap((f) => [...f.argumentTypes, f.resultType]))) functions.push(...constructorsOf(type, values, world));
     const seen = new Set();
-    return functions.filter((f) => !seen.has(f.key) && seen.add(f.key));
+    return functions.filter((f) => !seen.has(f.key) && seen.add(f.key)).map((f, order) => ({ ...f, order }));
   }
 
   /** Calls visit({ e, key }, name) for each constant in a term with the implicit arguments that it is applied to. */
@@ -236,7 +236,6 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     const classes = new Map(); // type key and values -> term
     const results = new Map(); // function and values of its arguments -> value
     const equations = [];
-    const accepted = []; // the sides of these equations
     let count = 0;
     let isComplete = true;
 
@@ -255,14 +254,14 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     };
 
     function enter(known, term, type) {
-      const sides = [[term, known], [known, term]];
-      const chosen = sides.find(([one, other]) => isWithin(other.variables, one.variables) && isFirstNaming(one));
+      const sides = isAbove(known, term) ? [[known, term]] : isAbove(term, known) ? [[term, known]] : [[term, known], [known, term]];
+      const fitting = sides.filter(([one, other]) => isWithin(other.variables, one.variables));
+      if (fitting.length === 0) fitting.push(...[[term, known], [known, term]].filter(([one, other]) => isWithin(other.variables, one.variables)));
+      const chosen = fitting.find(([one]) => isFirstNaming(one)); // where none is, the same equation comes with other names
       if (!chosen || chosen[0].variables.length === 0) return;
       const [left, right] = chosen;
-      if (accepted.some(([l, r]) => isInstance([l, r], [left, right]) || isInstance([l, r], [right, left]))) return;
-      accepted.push([left, right]);
       const binders = [...left.variables].map((v) => [v.text, v.type.text]);
-      equations.push({ binders, type: type.text, left: left.text, right: right.text, size: left.size + right.size, constructors: left.constructors + right.constructors, functions: [...new Set([...left.functions, ...right.functions])] });
+      equations.push({ sides: [left, right], binders, type: type.text, left: left.text, right: right.text, size: left.size + right.size, constructors: left.constructors + right.constructors, functions: [...new Set([...left.functions, ...right.functions])] });
     }
 
     const types = [...new Set(functions.flatMap((f) => [...f.argumentTypes, f.resultType]))];
@@ -279,14 +278,14 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
         for (const args of choices(f.argumentTypes, size - 1, pool)) {
           if (processorMs() > end || count > most) {
             isComplete = false;
-            return { equations, terms: count, isComplete };
+            return { equations: mostGeneral(equations), terms: count, isComplete };
           }
           const term = applied(f, args, samples, results, values);
           if (term) keepTerm(f.resultType, term);
         }
       }
     }
-    return { equations, terms: count, isComplete };
+    return { equations: mostGeneral(equations), terms: count, isComplete };
   }
 
   /** Random values of a type's variable, or null if none are known. */
@@ -334,6 +333,17 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     const functions = [...(f.isConstructor ? [] : [f.text]), ...args.flatMap((a) => a.functions)];
     const constructors = args.reduce((sum, a) => sum + a.constructors, f.isConstructor && f.argumentTypes.length > 0 ? 1 : 0);
     return { f, args, text, size: 1 + args.reduce((sum, a) => sum + a.size, 0), values: found, variables, functions, constructors };
+  }
+
+  /** Whether a term belongs on the left: its function is defined by that of the other term. */
+  const isAbove = (one, other) => Boolean(one.f && other.f && !one.f.isConstructor && !other.f.isConstructor && one.f.order < other.f.order);
+
+  /** Equations without those that are instances of others. */
+  function mostGeneral(equations) {
+    const kept = equations.filter(({ sides: [left, right] }, i) => !equations.some(({ sides }, j) => i !== j && (
+      isInstance(sides, [left, right]) || isInstance(sides, [right, left])
+    ) && !(j > i && (isInstance([left, right], sides) || isInstance([right, left], sides)))));
+    return kept.map(({ sides, ...equation }) => equation);
   }
 
   /** Whether terms are an instance of others: those with terms for their variables. */
