@@ -348,20 +348,27 @@ def test_single_results_of_the_held_out_half_are_not_printed(tmp_path: Path) -> 
     assert "proved" not in scoreboard.progress(secret)
 
 
-def test_shared_processes_prove_and_stop(tmp_path: Path) -> None:
-    """Both ways of proving, on a true, a false, a broken and a hard statement."""
-    for name, text in {
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([], {"true": "proved", "false": "refuted", "broken": "not_opened"}),
+        (["--alone"], {"true": "proved"}),
+    ],
+)
+def test_problems_are_proved_in_shared_processes_or_alone(
+    tmp_path: Path, flags: list[str], expected: dict[str, str]
+) -> None:
+    texts = {
         "true": "theorem t (p : Prop) (h : p) : p := by\n  sorry\n",
         "false": "theorem t (n : Nat) : n = 0 := by\n  sorry\n",
-        "broken": "theorem t : Unknown.name 1 := by\n  sorry\n",
-    }.items():
-        (tmp_path / f"{name}.lean").write_text(text)
-    problems = [Problem(n, tmp_path / f"{n}.lean", "tuned") for n in ("true", "false", "broken")]
-    for flags in ([], ["--alone"]):
-        options = options_for(*flags, "--step-seconds", "60", "--lean", "wasm")
-        options.out = tmp_path / f"{len(flags)}.jsonl"
-        scoreboard.run(problems, options)
-        rows = scoreboard.read_rows(options.out)
-        assert [row.status for row in rows] == ["proved", "refuted", "not_opened"]
-        assert rows[0].certificate_sha256
-        assert all(row.processor_seconds > 0 for row in rows)
+        "broken": "def f : Nat := missing\n\ntheorem t : f = 0 := by\n  sorry\n",
+    }
+    for name in expected:
+        (tmp_path / f"{name}.lean").write_text(texts[name])
+    options = options_for(*flags, "--step-seconds", "60", "--lean", "wasm")
+    options.out = tmp_path / "results.jsonl"
+    scoreboard.run([Problem(n, tmp_path / f"{n}.lean", "tuned") for n in expected], options)
+    rows = scoreboard.read_rows(options.out)
+    assert {row.name: row.status for row in rows} == expected
+    assert rows[0].certificate_sha256
+    assert all(row.processor_seconds > 0 for row in rows)
