@@ -1,1 +1,3 @@
-"""Benchmarks on problems of other projects. Each command gets the path of a checkout that the user fetched."""
+"""Benchmarks on problems of other projects. Each command gets the path of a checkout that the user
+fetched.
+"""
