@@ -164,10 +164,19 @@ class HostSession:
         return TacticError("the declaration has no `sorry` to prove", "statement", ms=result.ms)
 
     def run_tactic(
-        self, state: ProofState | int, text: str, timeout: float = DEFAULT_STEP_SECONDS
+        self,
+        state: ProofState | int,
+        text: str,
+        timeout: float = DEFAULT_STEP_SECONDS,
+        *,
+        without: Sequence[str] = (),
     ) -> StepResult:
-        """Run a tactic, or several tactics on separate lines, on a state."""
-        return self._step(Tactic(state=state_id(state), text=text), timeout)
+        """Run a tactic, or several tactics on separate lines, on a state.
+
+        A proof that uses a declaration of `without` is an error, also if an attribute brought the
+        declaration in.
+        """
+        return self._step(Tactic(state=state_id(state), text=text, without=without), timeout)
 
     def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
         """Return the same state with some of its goals only, for a search of these goals alone."""

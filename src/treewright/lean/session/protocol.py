@@ -231,10 +231,11 @@ class Start(Request[StateReply]):
 
 
 class Tactic(Request[StateReply]):
-    """Run a tactic, or several tactics on separate lines."""
+    """Run a tactic, or several tactics on separate lines, that must not use declarations."""
 
     state: int
     text: str
+    without: Sequence[str] = ()
 
 
 class Focus(Request[StateReply]):

@@ -34,13 +34,13 @@ function createTexts(heap, elaborator, environment, proofs, sorries, guard, unpr
     else if (audit) options.inspect = unproved.warnAlways;
     const found = new Map(); // range -> { …, states }
     let hits = 0; // in this command
-    const collect = (trees, before) => sorries.collect(trees, (hit) => {
+    const collect = (trees, before) => sorries.collect(trees, heap.field(before, COMMAND_STATE.env), (hit) => {
       const key = `${hit.start}-${hit.end}`;
       const known = found.get(key);
       const entry = known || { start: hit.start, end: hit.end, tactic: hit.tactic, declaration: hit.declaration, states: [] };
       if (!hit.tactic) entry.states.splice(0).forEach(proofs.free); // a term may be elaborated again
       const quiet = elaborator.withInfo(before, false);
-      entry.states.push(proofs.startAt(start.base, quiet, hit.place, hit.declaration));
+      entry.states.push(proofs.startAt(start.base, quiet, hit.place, originOf(hit)));
       heap.dec(quiet);
       found.set(key, entry);
       hits += 1;
@@ -124,6 +124,14 @@ function createTexts(heap, elaborator, environment, proofs, sorries, guard, unpr
     return !new RegExp(`(theorem|lemma|def|instance|abbrev)\\s+\\S*${word}(?![\\w'])`).test(
       Buffer.from(text.replaceAll('\r\n', '\n')).subarray(end).toString(),
     );
+  }
+
+  /** The declaration around a `sorry`, as proofs.js knows it. */
+  function originOf({ declaration, place }) {
+    const found = declaration === '' ? null : environment.resolve(place.env, declaration);
+    const isTheorem = found !== null && environment.KINDS[heap.tag(found.info)] === 'theorem';
+    if (found) heap.dec(found.info);
+    return { declaration, isTheorem };
   }
 
   /** The error that concerns a declaration with a `sorry`, or null. */
