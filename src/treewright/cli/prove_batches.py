@@ -71,10 +71,10 @@ def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None
         )
     else:
         echo(f"{result.proved} of {result.total} proved, in {len(result.files)} files")
-        if result.patch is not None:
-            echo(f"patch with all proofs: {result.patch}")
         for path, names in result.left_alone.items():
             echo(f"left alone: {path}: {', '.join(names)}")
+        if result.patch is not None:
+            echo(f"patch with all proofs: {result.patch}")
     if result.stopped:
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
     if not result.is_proved:
