@@ -207,6 +207,7 @@ class HostSession:
         *,
         sorries: bool = False,
         until: str = "",
+        statements: bool = False,
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
         """Elaborate a whole text with its header, and give its declarations to the kernel.
@@ -216,10 +217,18 @@ class HostSession:
             sorries: whether the result has every `sorry` with its states.
             until: a declaration: with `sorries`, a host may end behind the last declaration of this
                 name that has a `sorry`.
+            statements: whether a host may leave out proofs of theorems without a `sorry`. Errors in
+                them are not found, and `unproved` is empty.
             timeout: seconds for Lean.
         """
         limit = until if until and sorries else None
-        request = Elaborate(text=source, sorries=sorries, audit=True, until=limit)
+        request = Elaborate(
+            text=source,
+            sorries=sorries,
+            audit=not statements,
+            until=limit,
+            statements=statements,
+        )
         result = self._elaborate(request, timeout)
         if not isinstance(result, CheckResult):
             return result

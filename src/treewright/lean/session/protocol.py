@@ -210,7 +210,8 @@ class Elaborate(Request[TextReply]):
     `keep` the result as an environment; collect `sorries`; stop at text that the `policy` forbids
     (see verify/restrictions.py); `audit`: list declarations that rest on `sorry`, whatever the
     warnings say; with `sorries`, a host may end after the declaration `until`. An error that
-    concerns a declaration with a `sorry` is the `trouble` of that `sorry`.
+    concerns a declaration with a `sorry` is the `trouble` of that `sorry`. With `statements` a host
+    may leave out proofs of theorems without a `sorry`.
     """
 
     text: str
@@ -219,6 +220,7 @@ class Elaborate(Request[TextReply]):
     sorries: bool = False
     audit: bool = False
     until: str | None = None
+    statements: bool = False
     policy: dict[str, Any] | None = None
 
 

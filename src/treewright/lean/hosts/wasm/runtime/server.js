@@ -20,6 +20,7 @@ const { createGoals } = require('./goals.js');
 const { createProofs, RequestError } = require('./proofs.js');
 const { createEnvironment } = require('./environment.js');
 const { createAttributes } = require('./attributes.js');
+const { createBodies } = require('./bodies.js');
 const { createSorries } = require('./sorries.js');
 const { createGuard } = require('./guard.js');
 const { createArena } = require('./arena.js');
@@ -56,6 +57,7 @@ function createServer(host, roots = null) {
   const environment = createEnvironment(heap, calls, names, messages, terms, goals, elaborator, given);
   const projects = createProjects(host, heap, calls, names, elaborator, given, importedAtStart);
   const sorries = createSorries(heap, names, syntax, createAttributes(heap, calls));
+  const bodies = createBodies(heap, names, syntax, environment);
   const guard = createGuard(heap, syntax);
   const data = createDeclarations(heap, environment, terms);
   const judge = createJudge(heap, calls, names, environment, data, createKernel(heap, calls, watchdog));
@@ -127,7 +129,7 @@ function createServer(host, roots = null) {
 
   const operations = {
     ...createReading(heap, elaborator, syntax, environment, openHeader, (id) => findEnvironment(id).state),
-    ...createTexts(heap, elaborator, environment, proofs, sorries, guard, unproved, troubles, checkpoints, {
+    ...createTexts(heap, elaborator, environment, proofs, sorries, guard, unproved, troubles, checkpoints, bodies, {
       openHeader, findEnvironment, keepEnvironment,
     }),
 
