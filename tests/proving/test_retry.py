@@ -180,6 +180,28 @@ def test_two_sorries_of_one_declaration_both_get_along_without(
     assert replay_live(directory, sessions, source, replayer).difference == ""
 
 
+@ENGINES
+def test_an_open_lemma_that_an_attribute_brings_in_is_left_out_too(
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, settings: Settings
+) -> None:
+    """`simp` closes the goal by it, and the script does not name it."""
+    text = TAPE.replace("theorem flip_eq", "@[simp] theorem flip_eq")
+    settings = msgspec.structs.replace(
+        settings, sources=msgspec.structs.replace(KNOWN, tactics="simp\n", noise=0.0)
+    )
+    result, directory = prove(parse(f"{written(tmp_path, text)}:flip_flip", None), settings)
+    lines = read_trace(directory / "trace.jsonl")
+    first, last = [line for line in lines if isinstance(line, GoalResult)]
+    assert (first.status, first.proof) == ("partial", "simp")
+    (opened,) = [line for line in lines if is_retry(line) and isinstance(line, GoalOpened)]
+    assert opened.without == ("flip_eq",)
+    assert (last.status, last.retry) == ("proved", "solved")
+    assert result.certificate is not None
+    source = build_source(settings)
+    assert replay_offline(directory, source).difference == ""
+    assert replay_live(directory, sessions, source, replayer).difference == ""
+
+
 def test_without_a_proof_the_partial_script_stays_and_names_the_retry(
     prove: Prove, tmp_path: Path
 ) -> None:

@@ -307,16 +307,10 @@ def _print_result(result: RunResult, flags: dict[str, Any]) -> None:
     if flags.get("as_json"):
         print_json(result)
         return
-    for goal in result.goals:
-        suffix = f": {goal.detail}" if goal.detail else ""
-        echo(f"{goal.name}: {goal.status}{suffix}")
-        for line in goal.proof.splitlines():
-            echo(f"  {line}")
-        if goal.partial is not None:
-            from treewright.cli.prove_progress import describe_partial
+    from treewright.cli.prove_progress import describe_goals
 
-            for line in describe_partial(goal.partial):
-                echo(f"  {line}")
+    for line in describe_goals(result.goals):
+        echo(line)
     echo(f"{result.proved} of {result.total} proved")
     if result.left_alone:
         echo(f"left alone: {', '.join(result.left_alone)}")

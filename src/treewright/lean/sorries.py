@@ -68,10 +68,20 @@ class FileSorries:
 
 
 def extract(
-    session: HostSession, source: str, *, until: str = "", timeout: float = DEFAULT_CHECK_SECONDS
+    session: HostSession,
+    source: str,
+    *,
+    until: str = "",
+    statements: bool = False,
+    timeout: float = DEFAULT_CHECK_SECONDS,
 ) -> tuple[Sorry, ...]:
-    """Every `sorry` of a text, in order of position; all up to a declaration's, with `until`."""
-    result = session.check(source, sorries=True, until=until, timeout=timeout)
+    """Every `sorry` of a text, in order of position; all up to a declaration's, with `until`.
+
+    With `statements` a host may leave out proofs of theorems without a `sorry`.
+    """
+    result = session.check(
+        source, sorries=True, until=until, statements=statements, timeout=timeout
+    )
     if not isinstance(result, CheckResult):
         raise LeanError(f"the text could not be elaborated: {result}")
     return from_check(source, result)

@@ -100,11 +100,14 @@ class LeanEnvironment:
         *,
         step_seconds: float = 5.0,
         heap_limit: int = 1_500_000_000,
+        without: Sequence[str] = (),
     ) -> None:
+        """See the class. A tactic that uses a declaration of `without` is an error."""
         self._factory = factory
         self._opening = opening
         self._step_seconds = step_seconds
         self._heap_limit = heap_limit
+        self.without = tuple(without)
         self._session: HostSession | None = None
         self._states: dict[int, ProofState] = {}
         # For each node: its parent, the tactic that led to it, and its position among the groups.
@@ -150,7 +153,7 @@ class LeanEnvironment:
             state = self._state(node)
         except LeanError as error:
             return Outcome("lost", detail=_short(str(error)))
-        result = self._ask(lambda session: session.run_tactic(state, tactic, self._step_seconds))
+        result = self._ask(lambda session: self._run(session, state, tactic, self._step_seconds))
         match result:
             case ProofState():
                 outcome = self._outcome_of_state(node, tactic, result)
@@ -267,13 +270,31 @@ class LeanEnvironment:
         end = self._run_script(script)
         return end is not None and end.closed
 
+    def uses(self, script: str, names: Sequence[str]) -> bool:
+        """Return whether a script that closes the goal does not close it without declarations.
+
+        A declaration may be used without its name: by `simp`, if it has the attribute.
+        """
+        before, self.without = self.without, tuple(names)
+        try:
+            return not self.closes(script)
+        finally:
+            self.without = before
+
+    def _run(
+        self, session: HostSession, state: ProofState, text: str, seconds: float
+    ) -> StepResult:
+        if not self.without:
+            return session.run_tactic(state, text, seconds)
+        return session.run_tactic(state, text, seconds, without=self.without)
+
     def _run_script(self, script: str) -> ProofState | None:
         """Return the state after a whole script; None if Lean does not run it to its end."""
         try:
             state = self._state(0)
         except LeanError:
             return None
-        result = self._ask(lambda s: s.run_tactic(state, script, 4 * self._step_seconds))
+        result = self._ask(lambda s: self._run(s, state, script, 4 * self._step_seconds))
         return result if isinstance(result, ProofState) else None
 
     def accepts_file(self, source: str, original: str) -> bool:
@@ -373,7 +394,7 @@ class LeanEnvironment:
             if found := _TRY_THIS.search(message.text):
                 advice = found.group(1).strip()
                 again = self._ask(
-                    lambda session, text=advice: session.run_tactic(state, text, self._step_seconds)
+                    lambda session, text=advice: self._run(session, state, text, self._step_seconds)
                 )
                 if isinstance(again, ProofState) and again.closed and again.complete:
                     return Outcome("closed", ms=result.ms + again.ms, script=advice)
@@ -410,7 +431,7 @@ class LeanEnvironment:
 
     def _repeat_tactic(self, parent: int, tactic: str, position: int) -> ProofState:
         before = self._states[parent]
-        result = self._ask(lambda s: s.run_tactic(before, tactic, 4 * self._step_seconds))
+        result = self._ask(lambda s: self._run(s, before, tactic, 4 * self._step_seconds))
         if isinstance(result, ProofState) and result.goals:
             whole, groups = result, goal_groups(result)
             if len(groups) == 1:

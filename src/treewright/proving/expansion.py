@@ -20,7 +20,7 @@ from treewright.proving.tactics.source import (
     TacticSource,
     combined_suggestions,
 )
-from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
+from treewright.search.andor.graph import Changes, Child, Edge, Graph, Node, Status
 
 Estimate = Callable[[Sequence[GoalView]], float]
 Recorded = Callable[[int, int], Suggestions | None]
@@ -139,6 +139,12 @@ class Expander:
         frontier.merge(suggestions.candidates, suggestions.complete)
         expansion.candidates = suggestions.candidates
         expansion.complete = suggestions.complete
+
+    def exclude(self, edge: Edge) -> None:
+        """Take an edge out of the graph; another tactic with the same result may take its place."""
+        self.tree.exclude(edge)
+        frontier = self._frontiers[edge.parent.id]
+        frontier.results.discard(tuple(child.key for child in edge.children))
 
     def expand(self, node: Node) -> Expansion:
         """Propose if the node needs suggestions, then attempt."""

@@ -168,19 +168,22 @@ class GoalProver:
                 return GoalResult(spec.number, spec.name, "ill_typed", "ill_typed", str(error))
             early = self._should_negate(spec, early=True)
             negation.values = self._try_strategies(proof, environment)
-            stop = proof.run(EARLY_PROVE_SIMULATIONS if early else None)
+            stop, result = self._run(
+                spec, proof, environment, EARLY_PROVE_SIMULATIONS if early else None
+            )
             if stop is None:
                 self._search_negation(spec, negation, stack, EARLY_NEGATE_SIMULATIONS)
                 if negation.stop == "interrupted":
                     return None
                 if negation.result is not None and negation.result.status == "false":
                     return _completed(_with_values(negation), "refuted", proof, negation)
-                stop = proof.run()
+                stop, result = self._run(spec, proof, environment)
             if stop is None or stop == "interrupted":
                 return None
             if stop == "solved":
-                result = self._check_solved(spec, proof, environment)
+                assert result is not None
                 return _completed(result, stop, proof, negation)
+            rejected = result
             indent = self.checker.indentation(spec)
             partial = find_best_partial(proof.runner, environment.accepts_script, indent)
             if self._should_negate(spec, early=False):
@@ -194,6 +197,8 @@ class GoalProver:
             result = GoalResult(spec.number, spec.name, "unproved", detail=f"{why}{also}")
         elif result.status == "unproved":
             result = msgspec.structs.replace(result, detail=f"{why}; {result.detail}")
+        if result.status == "unproved" and rejected is not None:
+            result = rejected
         if result.status == "unproved":
             result = msgspec.structs.replace(result, partial=partial)
         return _completed(result, stop, proof, negation)
@@ -201,7 +206,7 @@ class GoalProver:
     def retry(self, spec: GoalSpec, earlier: GoalResult) -> GoalResult | None:
         """Search a partial goal again, without the open lemmas that its script rests on.
 
-        Returns `earlier` itself if the script mentions no open lemma, and None if the user asked to
+        Returns `earlier` itself if the script uses no open lemma, and None if the user asked to
         stop.
 
         Raises:
@@ -212,6 +217,7 @@ class GoalProver:
                 without = self._open_lemmas(spec, earlier, environment)
                 if not without:
                     return earlier
+                environment.without = without
                 return self._search_again(spec, earlier, without, environment)
         except LeanError as error:
             raise Unchecked(f"the search without what is not proved: {error}") from None
@@ -232,6 +238,28 @@ class GoalProver:
         if script:
             search.runner.expander.offer([Candidate(script, OFFERED_PRIOR, "strategies")])
         return tested if tested.outcome == "false" else None
+
+    def _run(
+        self,
+        spec: GoalSpec,
+        search: Search,
+        environment: LeanEnvironment,
+        until: int | None = None,
+    ) -> tuple[Stop | None, GoalResult | None]:
+        """Run a search, and check what it finds; what is rejected is excluded, and it goes on.
+
+        Returns why the search ended, None if it is paused; and the result of its last script.
+
+        Raises:
+            Unchecked: The replay check gave no answer.
+        """
+        while True:
+            stop = search.run(until)
+            if stop != "solved":
+                return stop, search.refusals[-1].result if search.refusals else None
+            result = self._check_solved(spec, search, environment)
+            if result.status != "rejected" or not search.exclude(result):
+                return stop, result
 
     def _should_negate(self, spec: GoalSpec, *, early: bool) -> bool:
         """Return whether the negation is to be searched, early or at the end.
@@ -290,7 +318,7 @@ class GoalProver:
     ) -> tuple[str, ...]:
         """Return the open declarations that a retry must not mention.
 
-        Returns an empty tuple if the script mentions none of them, or if its declaration is partial
+        Returns an empty tuple if the script uses none of them, or if its declaration is partial
         because of another `sorry` in it.
         """
         for line in self.run.lines:
@@ -303,7 +331,9 @@ class GoalProver:
             known = environment.knowledge(0)
             words |= dict.fromkeys([*(use.name for use in known.uses), *known.related])
         names = self.checker.open_declarations(spec.sorry.declaration, environment, [*words])
-        return names if find_named(earlier.proof, names) else ()
+        if find_named(earlier.proof, names) or (names and environment.uses(earlier.proof, names)):
+            return names
+        return ()
 
     def _search_again(
         self,
@@ -312,22 +342,22 @@ class GoalProver:
         without: tuple[str, ...],
         environment: LeanEnvironment,
     ) -> GoalResult | None:
-        self.observer.retry(spec, find_named(earlier.proof, without))
+        self.observer.retry(spec, find_named(earlier.proof, without) or without)
         settings = self.run.record.settings
         phase = retry_phase(settings, earlier.iterations, earlier.elapsed, without)
         with self._open_search(spec, phase, environment) as search:
-            stop = search.run()
+            try:
+                stop, result = self._run(spec, search, environment)
+            finally:
+                self.checker.keep(spec, earlier.proof)
             if stop is None or stop == "interrupted":
                 return None
             iterations = earlier.iterations + search.simulations
             elapsed = round(earlier.elapsed + search.elapsed, 3)
             if stop == "solved":
-                try:
-                    result = self._check_solved(spec, search, environment)
-                except Unchecked:
-                    self.checker.keep(spec, earlier.proof)
-                    raise
+                assert result is not None
                 if result.status != "rejected":
+                    self.checker.keep(spec, result.proof)
                     return msgspec.structs.replace(
                         result,
                         stop="solved",
@@ -336,7 +366,6 @@ class GoalProver:
                         negation=earlier.negation,
                         retry=stop,
                     )
-                self.checker.keep(spec, earlier.proof)
                 why = f"what was found without that was refused: {result.detail}"
             else:
                 why = f"without that no proof was found: {_STOP_IN_WORDS[stop]}"

@@ -123,7 +123,7 @@ def negate_in_text(source: str, statement: str) -> Negation:
     original = f"{ended}\n\n{theorem}\n  sorry\n"
 
     def open_it(session: HostSession) -> StepResult:
-        for sorry in sorries.extract(session, original, until=NEGATION_NAME):
+        for sorry in sorries.extract(session, original, until=NEGATION_NAME, statements=True):
             if sorry.declaration == NEGATION_NAME and sorry.states and sorry.trouble is None:
                 return sorry.states[0]
         return TacticError(f"Lean does not take {statement}", "statement")
@@ -155,7 +155,11 @@ def read_goals(target: Target, sessions: Callable[[], HostSession]) -> list[Goal
 
 
 def _sorries(target: FileTarget, session: HostSession, tell: TellTrouble) -> list[Sorry]:
-    result = session.check(target.source, sorries=True, until=target.declaration or "")
+    until = target.declaration or ""
+    result = session.check(target.source, sorries=True, until=until, statements=True)
+    if isinstance(result, CheckResult) and not result.stopped and not result.sorries:
+        # The errors say why there is nothing to prove; those in proofs are among them.
+        result = session.check(target.source, sorries=True, until=until)
     if not isinstance(result, CheckResult):
         raise TreewrightError(f"{target.path} could not be elaborated: {result}")
     if result.stopped:
@@ -228,7 +232,8 @@ class _SorryStates:
         place = (sorry.start, sorry.end)
         if session is not self._session or place not in self._states:
             self._session = session
-            self._states = _by_place(sorries.extract(session, self.source, until=sorry.declaration))
+            found = sorries.extract(session, self.source, until=sorry.declaration, statements=True)
+            self._states = _by_place(found)
         state = self._states.pop(place, None)
         gone = f"the sorry at line {sorry.line} is not there any more"
         return TacticError(gone, "statement") if state is None else state

@@ -174,12 +174,16 @@ class HostSession:
         timeout: float = DEFAULT_STEP_SECONDS,
         *,
         heartbeats: int = 0,
+        without: Sequence[str] = (),
     ) -> StepResult:
         """Run a tactic, or several tactics on separate lines, on a state.
 
-        `heartbeats` is a limit as `maxHeartbeats` has it; 0 leaves Lean's own.
+        A proof that uses a declaration of `without` is an error, also if an attribute brought the
+        declaration in. `heartbeats` is a limit as `maxHeartbeats` has it; 0 leaves Lean's own.
         """
-        request = Tactic(state=state_id(state), text=text, heartbeats=1000 * heartbeats)
+        request = Tactic(
+            state=state_id(state), text=text, heartbeats=1000 * heartbeats, without=without
+        )
         return self._step(request, timeout)
 
     def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
@@ -250,6 +254,7 @@ class HostSession:
         *,
         sorries: bool = False,
         until: str = "",
+        statements: bool = False,
         timeout: float = DEFAULT_CHECK_SECONDS,
     ) -> CheckResult | Timeout | SessionLost:
         """Elaborate a whole text with its header, and give its declarations to the kernel.
@@ -259,10 +264,18 @@ class HostSession:
             sorries: whether the result has every `sorry` with its states.
             until: a declaration: with `sorries`, a host may end behind the last declaration of this
                 name that has a `sorry`.
+            statements: whether a host may leave out proofs of theorems without a `sorry`. Errors in
+                them are not found, and `unproved` is empty.
             timeout: seconds for Lean.
         """
         limit = until if until and sorries else None
-        request = Elaborate(text=source, sorries=sorries, audit=True, until=limit)
+        request = Elaborate(
+            text=source,
+            sorries=sorries,
+            audit=not statements,
+            until=limit,
+            statements=statements,
+        )
         result = self._elaborate(request, timeout)
         if not isinstance(result, CheckResult):
             return result

@@ -222,7 +222,8 @@ class Elaborate(Request[TextReply]):
     `keep` the result as an environment; collect `sorries`; stop at text that the `policy` forbids
     (see verify/restrictions.py); `audit`: list declarations that rest on `sorry`, whatever the
     warnings say; with `sorries`, a host may end after the declaration `until`. An error that
-    concerns a declaration with a `sorry` is the `trouble` of that `sorry`.
+    concerns a declaration with a `sorry` is the `trouble` of that `sorry`. With `statements` a host
+    may leave out proofs of theorems without a `sorry`.
     """
 
     text: str
@@ -231,6 +232,7 @@ class Elaborate(Request[TextReply]):
     sorries: bool = False
     audit: bool = False
     until: str | None = None
+    statements: bool = False
     policy: dict[str, Any] | None = None
 
 
@@ -243,11 +245,15 @@ class Start(Request[StateReply]):
 
 
 class Tactic(Request[StateReply]):
-    """Run a tactic, or several tactics on separate lines. `heartbeats`: Lean's measure of work."""
+    """Run a tactic, or several tactics on separate lines, that must not use declarations.
+
+    `heartbeats` is Lean's measure of work; 0 leaves Lean's own limit.
+    """
 
     state: int
     text: str
     heartbeats: int = 0
+    without: Sequence[str] = ()
 
 
 class Focus(Request[StateReply]):

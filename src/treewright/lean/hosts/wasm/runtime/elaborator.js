@@ -134,12 +134,13 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
    * Elaborates `text` from `parserState` (or its beginning) on top of a borrowed command state.
    *   inspect(stx)             looks at a command before it runs; a string it returns stops everything
    *   isGenerated(stx)         whether a command gets no code; see codegen.js
+   *   shorten(stx, env)        a command to elaborate in the place of one, or 0; then only errors are said of it
    *   after(trees, before)     looks at a command's info trees and the state before it
    *   passed({ command, before, state, parser, notes, error, generated })    is told of each command, with
    *                            what was said of it and the first error; all ends if it returns true
    * Returns { state, messages, stopped }.
    */
-  function commands(start, text, { input = inputContext(text), parserState, inspect, isGenerated, after, passed }) {
+  function commands(start, text, { input = inputContext(text), parserState, inspect, isGenerated, shorten, after, passed }) {
     let parser = parserState || constructor(0, [box(0)], 1);
     let state = inc(start);
     const notes = [];
@@ -172,9 +173,10 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
       const before = state;
       const generated = Boolean(isGenerated && isGenerated(command));
       const mode = generated ? codegen.MODE.data : codegen.MODE.all;
-      inc(command);
-      state = codegen.during(mode, () => elaborate(command, before, input, notes));
-      if (after) {
+      const shorter = shorten ? shorten(command, field(before, COMMAND_STATE.env)) : 0;
+      state = codegen.during(mode, () => elaborate(shorter || inc(command), before, input, notes));
+      if (shorter) notes.push(...notes.splice(said).filter((m) => m.severity === 'error'));
+      else if (after) {
         after(heap.readPersistentArray(field(field(state, COMMAND_STATE.infoState), INFO_TREES)), before, notes);
       }
       if (watchdog.isSet()) stopped = 'interrupted';
