@@ -26,7 +26,7 @@ from treewright.kernel.storage import atomic
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "fa41d01b14d6454edccdb42594b45bee0951b87ab2839590ab48a73a30c471d2"
+CONTENTS = "5da331fe86c6975d84144dfe000672994a72aac80836a0ff3569ea9f4690ee0b"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

@@ -1,6 +1,6 @@
 'use strict';
 /** Finding constants in an environment. */
-function createLookup(heap, { call }) {
+function createLookup(heap, { call, truth }) {
   const { box, isBox, inc, dec, field } = heap;
 
   /** The ConstantInfo of a borrowed name, owned, or 0. */
@@ -12,13 +12,11 @@ function createLookup(heap, { call }) {
     return info;
   }
 
-  /** Whether a borrowed name comes from a module that the environment imports. */
-  function isImported(env, name) {
-    const result = call('l_Lean_Environment_getModuleIdxFor_x3f', inc(env), inc(name));
-    const imported = !isBox(result);
-    dec(result);
-    return imported;
-  }
+  /**
+   * Whether a borrowed name is of a constant that the environment imports. Lean knows a module for more names:
+   * those of code that its compiler made, which a text may declare.
+   */
+  const isImported = (env, name) => truth('l_Lean_Environment_isImportedConst', inc(env), inc(name));
 
   return { find, isImported };
 }
