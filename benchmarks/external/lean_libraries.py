@@ -75,7 +75,9 @@ def check_module(home: LeanHome, project: Project, path: Path) -> str:
     """Return '' if `lean check` takes a file, or the reason in one line."""
     source = path.read_text(encoding="utf-8")
     try:
-        ((_, result),) = check_files(home, [(path, source)], lambda _: project, timeout=CHECK_SECONDS)
+        ((_, result),) = check_files(
+            home, [(path, source)], lambda _: project, timeout=CHECK_SECONDS
+        )
     except MissingModule as missing:
         return _one_line(str(missing))
     return _reason(result)
@@ -115,9 +117,7 @@ def measure(
             started = time.perf_counter()
             reason = check_module(home, project, path)
             seconds = round(time.perf_counter() - started, 2)
-            yield ModuleResult(
-                root.name, name, is_held_out(name), not reason, reason, seconds
-            )
+            yield ModuleResult(root.name, name, is_held_out(name), not reason, reason, seconds)
 
 
 def cause(reason: str) -> str:
@@ -137,7 +137,8 @@ def summary(results: Iterable[ModuleResult]) -> str:
     for library in [*dict.fromkeys(r.library for r in results), "all"]:
         for half in ("tuned", "held out"):
             rows = [
-                r for r in results
+                r
+                for r in results
                 if library in ("all", r.library) and r.held_out == (half == "held out")
             ]
             opened = sum(r.opens for r in rows)
@@ -153,9 +154,7 @@ def read_results(path: Path) -> list[ModuleResult]:
     """Return the results of an earlier run."""
     if not path.is_file():
         return []
-    return [
-        msgspec.json.decode(line, type=ModuleResult) for line in path.read_bytes().splitlines()
-    ]
+    return [msgspec.json.decode(line, type=ModuleResult) for line in path.read_bytes().splitlines()]
 
 
 def main() -> int:

@@ -26,7 +26,7 @@ from treewright.kernel.storage import atomic
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "5da331fe86c6975d84144dfe000672994a72aac80836a0ff3569ea9f4690ee0b"
+CONTENTS = "7a56656b41cf98a460bda893a8c7bce2529baa8136d8ac38d42025b3613c872c"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 

@@ -29,7 +29,8 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
   const { call, run, truth, makeRef, LeanException } = calls;
   const emptyOptions = heap.global('l_Lean_Options_empty');
   let noTrees = 0; // the empty array of info trees, once an environment is there to take it from
-  const FILE = '<input>';
+  // Deep enough that a path which goes up from it (`include_str "../a.txt"`) stays below `/text`; see projects.js.
+  const FILE = '/text/1/2/3/4/5/6/7/8/input.lean';
   let options = [];
 
   const inputContext = (text) => call(
