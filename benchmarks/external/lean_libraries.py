@@ -101,7 +101,7 @@ def _one_line(text: str) -> str:
 def measure(
     root: Path, known: set[tuple[str, str]], only: str, every: int
 ) -> Iterator[ModuleResult]:
-    """Check the modules of one project whose results are not known: one of `every`, chosen by hash."""
+    """Check the modules of a project whose results are not known: one of `every`, by hash."""
     home = ensure_installed()
     project = open_project(root, lambda text: print(text, file=sys.stderr))
     if project is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.lean.conformance.test_texts import checked
-from treewright.lean.session.host_session import HostSession
 from treewright.lean import extract_sorries, replace_sorry
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 
 MODULE = """module

@@ -1,8 +1,8 @@
 """Files that texts of a project include with `include_str "path"`.
 
-Lean reads them while it elaborates the text. The bundled Lean sees no file of the project, so it is
-given them. The path has to be one literal, relative to the directory of the text, and the file has to
-be in the project.
+Lean reads them while it elaborates the text. The bundled Lean sees no file of the project, so it
+is given them. The path has to be one literal, relative to the directory of the text, and the file
+has to be in the project.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def included_files(text: str, directory: Path, root: Path) -> tuple[IncludedFile
 def files_for_text(text: str, root: Path) -> tuple[IncludedFile, ...]:
     """Return the files that a text includes if only its project is known.
 
-    The text may be an edited form of a file. Its directory is that of the one file of the project that
-    includes the same paths; if several do, and mean different files, nothing is returned.
+    The text may be an edited form of a file. Its directory is that of the one file of the project
+    that includes the same paths; if several do, and mean different files, nothing is returned.
     """
     names = set(_INCLUDE.findall(text))
     if not names:

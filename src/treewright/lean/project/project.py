@@ -56,7 +56,7 @@ class Compiled:
 
 
 class Compilation(NamedTuple):
-    """The compiled form of a module. `lacks` says which of its parts are open, and why: '' if none."""
+    """The compiled form of a module; `lacks` names what of it is open, and why."""
 
     data: bytes
     lacks: str = ""

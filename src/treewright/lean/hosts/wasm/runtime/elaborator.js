@@ -161,6 +161,12 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
     }
   }
 
+  /** Makes what was elaborated as a `module` a plain file, for others to import. Nothing is elaborated on top of it. */
+  function unmarkModule(env) {
+    const base = field(env, ENVIRONMENT.base);
+    for (const side of [0, 1]) heap.setScalar8(field(field(base, side), KERNEL_ENVIRONMENT.header), HEADER_IS_MODULE, 0);
+  }
+
   /** The names of the modules that are imported with their private scope, by an `import all` or a chain of them. */
   function importedWhole(header, imports) {
     const found = new Set();
@@ -367,7 +373,7 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
   const adopt = (found) => { noTrees = found.noTrees; };
 
   return {
-    parseHeader, releaseHeader, notes, setOptions, givenOptions, importHeader, roots, adopt, commands, withInfo, inTermElab,
+    parseHeader, releaseHeader, notes, setOptions, givenOptions, importHeader, unmarkModule, roots, adopt, commands, withInfo, inTermElab,
     withLocalInstances, parse,
   };
 }

@@ -56,6 +56,8 @@ function createProjects(host, heap, calls, names, elaborator, given, importedAtS
    * texts include, [{ path: as the text says it, content: base64 }].
    */
   function provide({ modules, options, files: included = [] }) {
+    // A path that goes up begins in the directory of the text, which has to be there.
+    if (included.length > 0) files.store(`${TEXTS}/input.lean`, Buffer.alloc(0));
     for (const { path, content } of included) {
       const place = posix.join(TEXTS, path);
       if (!place.startsWith('/text/')) throw new RequestError(`${path.slice(0, 60)} is too far from the text that includes it`);
@@ -74,9 +76,14 @@ function createProjects(host, heap, calls, names, elaborator, given, importedAtS
     return {};
   }
 
-  /** Lean looks for modules there too. Said again before each import: memory may have been put back. */
+  /**
+   * Lean looks for modules there too, and runs what they say with `initialize` when they are imported: attributes
+   * and extensions of a library are there only then. Said again before each import: memory may have been put
+   * back. A judge is given no modules, so that nothing is initialised there.
+   */
   function lookThere() {
     if (given.size === 0) return;
+    dec(run('l_Lean_enableInitializersExecution'));
     const reference = heap.global('l_Lean_searchPathRef');
     const roots = heap.readList(heap.refValue(reference));
     if (roots.some((root) => heap.readString(root) === ROOT)) return;
@@ -115,6 +122,7 @@ function createProjects(host, heap, calls, names, elaborator, given, importedAtS
 
   /** The bytes of a module. Nothing but Lean's serialiser runs while there is a place to write to. */
   function save(env, module) {
+    elaborator.unmarkModule(env); // a plain file has the code of all that it declares, and a `module` of some
     const path = `${OUTPUT}/module.olean`;
     const data = run('l_Lean_mkModuleData', inc(env), box(EVERYTHING));
     const parts = heap.array([heap.constructor(0, [heap.string(path), data])]);
