@@ -43,10 +43,10 @@ public import Foo.Meta
 @[expose] public section
 namespace Foo
 @[marked] def shown (n : Nat) : Nat := n + 1
-private def inner (n : Nat) : Nat := n + 2
-def outer (n : Nat) : Nat := inner n
 end Foo
 end
+def Foo.inner (n : Nat) : Nat := n + 2
+public def Foo.outer (n : Nat) : Nat := Foo.inner n
 def Foo.inside := 3
 theorem Foo.same : True := trivial
 """

@@ -11,7 +11,7 @@ const SCOPE = { opts: 1, currNamespace: 2, openDecls: 3 };
 const CORE_STATE = { env: 0, ngen: 2, messages: 6 };
 const CORE_CONTEXT = { currNamespace: 6, initHeartbeats: 8 };
 const ALL_LEVELS = 2; // of what a module exports: to everybody, to servers, to itself
-const ENVIRONMENT = { base: 0 }; // { private, public }: two kernel environments
+const ENVIRONMENT = { base: 0, realizations: 5 }; // base: { private, public }, two kernel environments
 const KERNEL_ENVIRONMENT = { constants: 0, moduleOfName: 2, header: 5 };
 const HEADER = { modules: 3, moduleData: 5 };
 const EFFECTIVE_IMPORT = { import: 0 };
@@ -22,6 +22,8 @@ const SYNTAX_ARGS = 2; // of a node
 const INFO_ENABLED = 0; // scalar byte of InfoState
 const INFO_TREES = 2;
 
+const IMPORTING = 'l___private_Lean_ImportingFlag_0__Lean_importingRef';
+const RUNS_INITIALIZERS = 'l___private_Lean_ImportingFlag_0__Lean_runInitializersRef';
 const SETUP = 'set_option Elab.async false\n'; // there are no other threads to elaborate on
 
 function createElaborator(heap, calls, names, messages, syntax, watchdog, codegen) {
@@ -32,6 +34,7 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
   // Deep enough that a path which goes up from it (`include_str "../a.txt"`) stays below `/text`; see projects.js.
   const FILE = '/text/1/2/3/4/5/6/7/8/input.lean';
   let options = [];
+  let runsInitializers = false;
 
   const inputContext = (text) => call(
     'l_Lean_Parser_mkInputContext___redArg',
@@ -105,14 +108,14 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
   function importModules(imports, notes) {
     // Called unboxed for its UInt32 trust level, so borrowed arguments are kept alive here.
     const fn = calls.raw('l_Lean_importModules');
-    const [trust, leak, extensions, level] = [0, 1, 1, ALL_LEVELS];
+    const [trust, leak, extensions, level] = [0, 1, runsInitializers ? 0 : 1, ALL_LEVELS];
     const args = [imports, inc(emptyOptions), trust, heap.array([]), leak, extensions, level, box(1)];
     for (const owned of [0, 1, 3]) inc(args[owned]);
     if (fn.length === args.length + 1) args.push(box(0));
     try {
       const env = calls.unwrap(fn(...args) >>> 0);
       findGeneratedNames(env);
-      return env;
+      return runsInitializers ? initialize(env) : env;
     } catch (error) {
       if (!(error instanceof LeanException)) throw error;
       const text = heap.takeString(call('lean_io_error_to_string', error.object));
@@ -139,6 +142,31 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
     calls.raw('lean_mark_persistent')(map);
     for (const side of [0, 1]) heap.setField(field(base, side), KERNEL_ENVIRONMENT.moduleOfName, map);
   }
+
+  /**
+   * The second half of importing, for an environment (taken) without the state of its extensions: what imported
+   * modules declare with `initialize` runs now, when the names of its code are known.
+   */
+  function initialize(env) {
+    const data = inc(field(field(field(field(env, ENVIRONMENT.base), 0), KERNEL_ENVIRONMENT.header), HEADER.moduleData));
+    const set = (flag, yes) => dec(calls.raw('lean_st_ref_set')(heap.global(flag), box(yes ? 1 : 0)) >>> 0);
+    const flags = [IMPORTING, RUNS_INITIALIZERS]; // importing ends with both unset
+    let whole;
+    flags.forEach((flag) => set(flag, true));
+    try {
+      whole = run('l___private_Lean_Environment_0__Lean_finalizePersistentExtensions', env, data, inc(emptyOptions));
+    } finally {
+      flags.forEach((flag) => set(flag, false));
+    }
+    // What Lean derives from imported constants later is derived in a copy of this environment.
+    const copy = copyWith(whole, { [ENVIRONMENT.realizations]: box(0) });
+    for (const shared of [whole, copy]) calls.raw('lean_mark_persistent')(shared);
+    heap.setField(field(field(whole, ENVIRONMENT.realizations), 0), 0, copy);
+    return whole;
+  }
+
+  /** From now on imports run what modules declare with `initialize`. */
+  const runInitializers = () => { runsInitializers = true; };
 
   /**
    * Makes a text on top of this environment a `module`, with its own private and public scope. Every import is
@@ -373,7 +401,7 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
   const adopt = (found) => { noTrees = found.noTrees; };
 
   return {
-    parseHeader, releaseHeader, notes, setOptions, givenOptions, importHeader, unmarkModule, roots, adopt, commands, withInfo, inTermElab,
+    parseHeader, releaseHeader, notes, setOptions, givenOptions, importHeader, runInitializers, unmarkModule, roots, adopt, commands, withInfo, inTermElab,
     withLocalInstances, parse,
   };
 }

@@ -83,7 +83,7 @@ function createProjects(host, heap, calls, names, elaborator, given, importedAtS
    */
   function lookThere() {
     if (given.size === 0) return;
-    dec(run('l_Lean_enableInitializersExecution'));
+    elaborator.runInitializers();
     const reference = heap.global('l_Lean_searchPathRef');
     const roots = heap.readList(heap.refValue(reference));
     if (roots.some((root) => heap.readString(root) === ROOT)) return;
