@@ -13,7 +13,7 @@ const CORE_CONTEXT = { currNamespace: 6, initHeartbeats: 8 };
 const ALL_LEVELS = 2; // of what a module exports: to everybody, to servers, to itself
 const ENVIRONMENT = { base: 0, realizations: 5 }; // base: { private, public }, two kernel environments
 const KERNEL_ENVIRONMENT = { constants: 0, moduleOfName: 2, header: 5 };
-const HEADER = { modules: 3, moduleData: 5 };
+const HEADER = { modules: 3, wholeModules: 4, moduleData: 5 };
 const EFFECTIVE_IMPORT = { import: 0 };
 const IMPORT = { module: 0, isAll: 0, isExported: 1, isMeta: 2 }; // the last three are scalar bytes
 const MODULE_DATA = { imports: 0, extraNames: 3 };
@@ -186,6 +186,10 @@ function createElaborator(heap, calls, names, messages, syntax, watchdog, codege
         heap.setScalar8(imported, IMPORT.isAll, whole.has(names.show(field(imported, IMPORT.module))) ? 1 : 0);
         heap.setScalar8(imported, IMPORT.isExported, 1);
       }
+      const isWhole = (module) => heap.scalar8(field(module, EFFECTIVE_IMPORT.import), IMPORT.isAll) === 1;
+      const found = heap.array(heap.readArray(field(header, HEADER.modules)).filter(isWhole).map(inc));
+      calls.raw('lean_mark_persistent')(found);
+      heap.setField(header, HEADER.wholeModules, found);
     }
   }
 
