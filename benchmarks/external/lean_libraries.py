@@ -28,7 +28,7 @@ from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.lean.project.project import Project
 from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
-from treewright.lean.session.interface import MissingModule
+from treewright.lean.session.errors import MissingModule
 
 CHECK_SECONDS = 300.0
 _NOT_MODULES = {".lake", ".git", "build"}

@@ -13,8 +13,8 @@ from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.project.included_files import files_for_text, included_files
 from treewright.lean.project.project import Project
 from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.errors import MissingModule
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import MissingModule
 from treewright.lean.verify.replayer import Replayer
 
 pytestmark = pytest.mark.xdist_group("lean-projects")
