@@ -196,6 +196,7 @@ class DoctorReport:
     replay: str
     proof: str
     home_files_verified: int = 0
+    commit: str = ""
 
 
 def examine(lean: LeanProcesses, reason: str) -> DoctorReport:
@@ -231,4 +232,5 @@ def examine(lean: LeanProcesses, reason: str) -> DoctorReport:
         "proved",
         STATEMENT,
         files,
+        info.commit,
     )
