@@ -15,9 +15,10 @@ from tests.lean.projects import small_project
 from treewright.lean.checkup import ProjectModules, read_project_modules
 from treewright.lean.hosts.wasm.compiler import WasmCompiler
 from treewright.lean.project import module_store
+from treewright.lean.project.included_files import IncludedFile
 from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header, ModuleStore
-from treewright.lean.project.project import Compiled, CompileError, Project
+from treewright.lean.project.project import Compilation, Compiled, CompileError, Project
 from treewright.lean.project.workspace import open_workspace
 from treewright.lean.session.errors import MissingModule
 
@@ -41,15 +42,21 @@ class Joiner:
         return [Header(("Init", *names)) for names in found]
 
     def compile(
-        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
-    ) -> bytes:
+        self,
+        module: str,
+        text: str,
+        options: Options,
+        imports: Iterable[Compiled],
+        files: Sequence[IncludedFile],
+    ) -> Compilation:
         self.tried.append(module.removeprefix("Foo."))
         if "wrong" in text:
             raise CompileError("line 1: wrong")
         if "lost" in text:
             raise CompileError("Lean ended", fault=True)
         self.compiled.append(module.removeprefix("Foo."))
-        return "\n".join([*(f"({c.name})" for c in imports), text]).encode()
+        parts = [*(f"({c.name})" for c in imports), *(f.data.decode() for f in files), text]
+        return Compilation("\n".join(parts).encode(), "it is open" if "open" in text else "")
 
     def close(self) -> None:
         self.closed += 1

@@ -85,7 +85,7 @@ def doctor(requested: str | None, sandbox: bool | None, as_json: bool) -> None:
         echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
         return
     echo(f"backend     {report.backend} ({report.reason})")
-    echo(f"Lean        {report.lean}")
+    echo(f"Lean        {report.lean} (commit {report.commit})")
     echo(f"runs on     {report.detail}")
     echo(f"start-up    {report.startup_seconds:.2f} s")
     echo(

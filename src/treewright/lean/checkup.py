@@ -26,6 +26,7 @@ from treewright.lean.hosts.wasm.install import (
 )
 from treewright.lean.hosts.wasm.manifest import verify_home
 from treewright.lean.processes import LeanProcesses
+from treewright.lean.project.included_files import IncludedFile
 from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header, ModuleStore
 from treewright.lean.project.project import Compiled, Project
@@ -171,7 +172,12 @@ class _Untried(WasmCompiler):
         raise _NotThere
 
     def compile(
-        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
+        self,
+        module: str,
+        text: str,
+        options: Options,
+        imports: Iterable[Compiled],
+        files: Sequence[IncludedFile] = (),
     ) -> NoReturn:
         raise _NotThere
 
@@ -190,6 +196,7 @@ class DoctorReport:
     replay: str
     proof: str
     home_files_verified: int = 0
+    commit: str = ""
 
 
 def examine(lean: LeanProcesses, reason: str) -> DoctorReport:
@@ -225,4 +232,5 @@ def examine(lean: LeanProcesses, reason: str) -> DoctorReport:
         "proved",
         STATEMENT,
         files,
+        info.commit,
     )

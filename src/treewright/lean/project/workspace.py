@@ -74,6 +74,12 @@ class Workspace:
                     return module
         return None
 
+    def package_directory(self, path: Path) -> Path:
+        """Return the directory of the package that a file belongs to, or the root."""
+        file = path.resolve()
+        found = (p.directory for p in self.packages if file.is_relative_to(p.directory.resolve()))
+        return max(found, key=lambda directory: len(directory.parts), default=self.root)
+
     def missing(self, module: str) -> str:
         """Why there is no such module, in words."""
         first = module.split(".", 1)[0]

@@ -288,3 +288,4 @@ class SessionInfo(msgspec.Struct, frozen=True):
     imports: tuple[str, ...]
     startup_seconds: float
     detail: str = ""
+    commit: str = ""

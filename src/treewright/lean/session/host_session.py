@@ -110,6 +110,7 @@ class HostSession:
             imports=imports,
             startup_seconds=self._process.startup_seconds,
             detail=self._host.detail,
+            commit=version.commit,
         )
 
     def __enter__(self) -> Self:

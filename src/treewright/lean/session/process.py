@@ -162,8 +162,10 @@ class LeanProcess:
         if header.problem:
             return
         modules = self._project.modules_for(header.imports)
-        if new := [module for module in modules if module.name not in self._provided]:
-            self._provide(Provide(modules=[module.provided() for module in new]))
+        new = [module for module in modules if module.name not in self._provided]
+        files = [file.provided() for file in self._project.files_for(text)]
+        if new or files:
+            self._provide(Provide(modules=[module.provided() for module in new], files=files))
             self._provided.update(module.name for module in new)
 
     def _provide(self, request: Provide) -> None:

@@ -167,9 +167,13 @@ class HeadersReply(Reply):
 
 
 class CompileReply(Reply):
-    """A compiled module in base64, or `messages` and `stopped` with the cause."""
+    """A compiled module in base64, or `messages` and `stopped` with the cause.
+
+    With errors there is a module too if the host `lacks` something that it needs.
+    """
 
     olean: str | None = None
+    lacks: str = ""
     messages: tuple[Diagnostic, ...] = ()
     stopped: str = ""
 
@@ -390,10 +394,11 @@ class Headers(Request[HeadersReply]):
 
 
 class Provide(Request[Reply]):
-    """Give the process compiled modules of a project, and its options, before their import."""
+    """Give the process compiled modules of a project, its options, and files that texts include."""
 
     modules: Sequence[dict[str, str]]
     options: Sequence[Any] = ()
+    files: Sequence[dict[str, str]] = ()
 
 
 class Compile(Request[CompileReply]):

@@ -18,9 +18,10 @@ from functools import cache
 
 from treewright.lean.hosts.wasm.home import RUNTIME, LeanHome
 from treewright.lean.hosts.wasm.manifest import CONTENTS
+from treewright.lean.project.included_files import IncludedFile
 from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header
-from treewright.lean.project.project import Compiled, CompileError
+from treewright.lean.project.project import Compilation, Compiled, CompileError
 from treewright.lean.session.errors import LeanError
 from treewright.lean.session.process import NO_CODE, LeanProcess, ProcessLost
 from treewright.lean.session.protocol import (
@@ -66,9 +67,16 @@ class WasmCompiler:
         return list(_ask(process, Headers(texts=texts), 60.0).headers)
 
     def compile(
-        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
-    ) -> bytes:
-        provided = Provide(modules=[c.provided() for c in imports], options=options)
+        self,
+        module: str,
+        text: str,
+        options: Options,
+        imports: Iterable[Compiled],
+        files: Sequence[IncludedFile] = (),
+    ) -> Compilation:
+        modules = [c.provided() for c in imports]
+        included = [file.provided() for file in files]
+        provided = Provide(modules=modules, options=options, files=included)
         try:
             # Earlier texts change the order of memory, and so the compiled bytes.
             process = self._lean(_NEW)
@@ -82,7 +90,8 @@ class WasmCompiler:
         if reply.olean is None:
             # Imports are files that Lean reads: why it could not may be gone the next time.
             raise CompileError(_reason(reply), fault=reply.stopped == _AT_ITS_HEADER)
-        return base64.b64decode(reply.olean)
+        lacks = f"{_reason(reply)}; the bundled Lean lacks {reply.lacks}" if reply.lacks else ""
+        return Compilation(base64.b64decode(reply.olean), lacks)
 
     def close(self) -> None:
         if self._process is not None:

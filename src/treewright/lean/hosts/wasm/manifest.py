@@ -26,7 +26,7 @@ from treewright.kernel.storage import atomic
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "fa41d01b14d6454edccdb42594b45bee0951b87ab2839590ab48a73a30c471d2"
+CONTENTS = "7a56656b41cf98a460bda893a8c7bce2529baa8136d8ac38d42025b3613c872c"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 
