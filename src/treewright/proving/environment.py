@@ -27,7 +27,7 @@ from treewright.lean.session.answers import (
 )
 from treewright.lean.session.errors import LeanError
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.knowledge import NOTHING_KNOWN, Exploration, Knowledge, TestResult
+from treewright.lean.session.knowledge import NOTHING_KNOWN, Exploration, GoalTest, Knowledge
 from treewright.lean.verify.additions import new_errors
 from treewright.proving.records import GoalView, OutcomeKind
 
@@ -233,7 +233,7 @@ class LeanEnvironment:
         """
         return self._told(lambda session: session.explore(state))
 
-    def test(self, state: ProofState) -> TestResult:
+    def test(self, state: ProofState) -> GoalTest:
         """Return the result of trying a state on random values. May raise LeanError."""
         return self._told(lambda session: session.test(state))
 

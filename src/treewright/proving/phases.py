@@ -27,7 +27,7 @@ import msgspec
 
 from treewright.lean.processes import LeanProcesses
 from treewright.lean.session.errors import LeanError
-from treewright.lean.session.knowledge import TestResult
+from treewright.lean.session.knowledge import GoalTest
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.checker import ScriptChecker, Unchecked
 from treewright.proving.environment import GoalError, LeanEnvironment
@@ -107,7 +107,7 @@ class NegatePhase:
     """The negate phase of a goal, as far as it has come."""
 
     is_begun: bool = False
-    values: TestResult | None = None
+    values: GoalTest | None = None
     """The values for which tests found the goal false, if they did."""
     search: Search | None = None
     """None before it begins, and if Lean does not accept the negation as a proposition."""
@@ -224,7 +224,7 @@ class GoalProver:
 
     # -- phases ---------------------------------------------------------------------------
 
-    def _try_strategies(self, search: Search, environment: LeanEnvironment) -> TestResult | None:
+    def _try_strategies(self, search: Search, environment: LeanEnvironment) -> GoalTest | None:
         """Test the goal, and offer the search a script that closes it, if a strategy finds one.
 
         Returns values for which the goal is false, if tests find some: then no strategy is tried.

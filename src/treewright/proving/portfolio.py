@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from treewright.lean.session.answers import Goal, ProofState
 from treewright.lean.session.errors import LeanError
 from treewright.lean.session.inputs import is_identifier
-from treewright.lean.session.knowledge import Alternative, Equation, Knowledge, TestResult, Variable
+from treewright.lean.session.knowledge import Alternative, Equation, GoalTest, Knowledge, Variable
 from treewright.proving.environment import LeanEnvironment, views
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.goal_outline import Fresh, introduced, shape, words
@@ -36,7 +36,7 @@ DISCOVERY_TRIES = 1200
 """The most tactics of proving lemmas, and the goal with them."""
 LEMMA_TRIES = 60
 """The most tactics of proving one lemma."""
-UNTESTED = TestResult("unknown", reason="Lean was lost")
+UNTESTED = GoalTest("unknown", reason="Lean was lost")
 _MOST_CASE_SPLITS = 3
 _MOST_CASES = 12
 _MOST_LEMMAS = 24
@@ -129,7 +129,7 @@ class Portfolio:
     _states: list[ProofState] = field(default_factory=list, init=False)
     _failed: set[tuple[str, int, tuple[str, ...]]] = field(default_factory=set, init=False)
 
-    def solve(self) -> tuple[str, TestResult]:
+    def solve(self) -> tuple[str, GoalTest]:
         """Test the root, and return a script that closes it; '' if no strategy does.
 
         No strategy is tried on a goal that tests show to be false.

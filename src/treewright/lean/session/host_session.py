@@ -36,7 +36,7 @@ from treewright.lean.session.errors import (
     SessionLostError,
 )
 from treewright.lean.session.inputs import header_of
-from treewright.lean.session.knowledge import NOTHING_KNOWN, Exploration, Knowledge, TestResult
+from treewright.lean.session.knowledge import NOTHING_KNOWN, Exploration, GoalTest, Knowledge
 from treewright.lean.session.lemma_errors import explained
 from treewright.lean.session.process import LeanProcess, ProcessLost, hard_limit
 from treewright.lean.session.protocol import (
@@ -206,18 +206,18 @@ class HostSession:
 
     def test(
         self, state: ProofState | int, *, samples: int = 60, seed: int = 1, seconds: float = 1.0
-    ) -> TestResult:
+    ) -> GoalTest:
         """Try the first goal of a state on random values. Nothing is proved by that.
 
         Raises:
             LeanError: the session is lost.
         """
         if self._host.backend != "wasm":
-            return TestResult("unknown", reason="only the bundled Lean tests goals")
+            return GoalTest("unknown", reason="only the bundled Lean tests goals")
         limit = round(seconds * 1000)
         request = Test(state=state_id(state), samples=samples, seed=seed, ms=limit)
         result = self._ask(request, soft=TEST_SECONDS).test
-        return result or TestResult("unknown", reason="Lean did not finish the test")
+        return result or GoalTest("unknown", reason="Lean did not finish the test")
 
     def explore(
         self,

@@ -132,7 +132,7 @@ class Assignment(msgspec.Struct, frozen=True, gc=False):
     kind: Literal["value", "instance", "proof"] = "value"
 
 
-class TestResult(msgspec.Struct, frozen=True, gc=False):
+class GoalTest(msgspec.Struct, frozen=True, gc=False):
     """The result of trying a goal on random values.
 
     Args:

@@ -23,7 +23,7 @@ from treewright.lean.session.answers import (
     SorryPlace,
     SyntaxNode,
 )
-from treewright.lean.session.knowledge import Exploration, Knowledge, TestResult
+from treewright.lean.session.knowledge import Exploration, GoalTest, Knowledge
 
 
 class Reply(msgspec.Struct):
@@ -61,7 +61,7 @@ class SurveyReply(Reply):
 class TestReply(Reply):
     """The result of trying a goal on random values."""
 
-    test: TestResult | None = None
+    test: GoalTest | None = None
 
 
 class ExploreReply(Reply):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, product
 
-from treewright.lean.session.knowledge import TestResult
+from treewright.lean.session.knowledge import GoalTest
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.settings import FileTarget, Target
 from treewright.proving.tactics.goal_outline import Binder, arguments, flat, shape, unwrap
@@ -64,7 +64,7 @@ class WithCounterexamples:
         return Suggestions((*found, *answer.candidates), answer.complete)
 
 
-def refutations(tested: TestResult, definitions: Sequence[str]) -> Iterator[str]:
+def refutations(tested: GoalTest, definitions: Sequence[str]) -> Iterator[str]:
     """Yield tactics that close the negation of a goal by the values that tests found.
 
     Args:
