@@ -245,7 +245,10 @@ class Portfolio:
             shorter = f"{head} [{', '.join(fewer)}]" if fewer else head
             if self._closes(state, shorter):
                 kept = fewer
-        return f"{head} [{', '.join(kept)}]" if kept else head
+        listed = f" [{', '.join(kept)}]" if kept else ""
+        if head == "simp_all" and self._closes(state, f"simp{listed}"):
+            return f"simp{listed}"
+        return f"{head}{listed}"
 
     # -- lemmas ---------------------------------------------------------------------------
 
