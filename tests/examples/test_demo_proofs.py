@@ -58,7 +58,7 @@ def test_the_demo_of_proofs_closes_every_goal(tmp_path: Path, cache: Path) -> No
     laws = (tmp_path / "a place" / "queue" / "Queue" / "Laws.lean").read_text(encoding="utf-8")
     assert "sorry" not in laws
     assert list((cache / "modules").rglob("*.module"))
-    assert "generalizing q" in laws, "the queue changes along the list"
+    assert "fun_induction pushAll q xs" in laws, "the queue changes along the list"
     again = demo()
     assert again.returncode == 1
     assert "exists already" in again.stderr

@@ -1,8 +1,7 @@
 'use strict';
 /** Finding constants in an environment. */
 const ADDED = 1; // of the imported and the added constants
-const CONTAINS = 'l_Lean_PersistentHashMap_contains___at___00Lean_SMap_contains___at___00'
-  + 'Lean_Environment_containsOnBranch_spec__0_spec__0___redArg';
+const CONTAINS = 'l_Lean_PersistentHashMap_contains___at___00Lean_SMap_contains___at___00Lean_Environment_containsOnBranch_spec__0_spec__0___redArg';
 
 function createLookup(heap, { call, truth }) {
   const { box, isBox, inc, dec, field } = heap;
