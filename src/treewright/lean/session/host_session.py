@@ -175,8 +175,8 @@ class HostSession:
             return TestResult("unknown", reason="only the bundled Lean tests goals")
         reply = self._ask(
             "test",
-            soft=DEFAULT_STEP_SECONDS,
-            hard=hard_limit(DEFAULT_STEP_SECONDS),
+            soft=seconds + DEFAULT_STEP_SECONDS,
+            hard=hard_limit(seconds + DEFAULT_STEP_SECONDS),
             state=state_id(state),
             samples=samples,
             seed=seed,
@@ -206,8 +206,8 @@ class HostSession:
             return Exploration((), 0, ())
         reply = self._ask(
             "explore",
-            soft=DEFAULT_STEP_SECONDS,
-            hard=hard_limit(DEFAULT_STEP_SECONDS),
+            soft=seconds + DEFAULT_STEP_SECONDS,
+            hard=hard_limit(seconds + DEFAULT_STEP_SECONDS),
             state=state_id(state),
             size=size,
             samples=samples,
