@@ -26,7 +26,7 @@ from tests.toy import ToyRepository
 from benchmarks.measure import Row, Table
 from treewright.kernel.executors.inline import InlineExecutor
 from treewright.kernel.storage import artifacts
-from treewright.tree.deciding.comparison import score_results
+from treewright.tree.deciding.scoring import score_results
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.ideas import expansion, node_description
 from treewright.tree.ideas.idea_source import Idea, NodeContext, Proposals

@@ -17,9 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.lean_goals import GOALS
-from treewright.lean.hosts.wasm.home import LeanHome
+from treewright.lean.hosts.wasm.home import RUNTIME, LeanHome, node_flags
 from treewright.lean.hosts.wasm.install import ensure_installed
-from treewright.lean.hosts.wasm.launch import RUNTIME, node_flags
 from treewright.lean.session.answers import ProofState
 from treewright.lean.session.host_session import HostSession
 

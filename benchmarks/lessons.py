@@ -22,7 +22,7 @@ from benchmarks.prove_bank import RUNNERS
 from treewright.lean import sorries
 from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.lean.session.answers import StepResult
-from treewright.lean.session.interface import LeanSession
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.environment import LeanEnvironment
 from treewright.proving.learning import LearnedPriors, Lesson, merge_lessons, select_lessons
@@ -40,7 +40,7 @@ class Task:
     of: str
     name: str
     held_out: bool
-    open: Callable[[LeanSession], StepResult]
+    open: Callable[[HostSession], StepResult]
     level: Level | None = None
     statement: str = ""
 

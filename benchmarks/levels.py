@@ -25,7 +25,7 @@ from benchmarks.prove_bank import RUNNERS, STEP_HELP
 from treewright.lean import sorries
 from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.lean.session.answers import StepResult
-from treewright.lean.session.interface import LeanSession
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving.checker import check_texts, with_scripts
 from treewright.proving.environment import LeanEnvironment
@@ -108,7 +108,7 @@ def read_lessons(path: Path) -> list[Lesson]:
 def search(
     sessions: Sessions, level: Level, teaching: Teaching, mode: str, options: argparse.Namespace
 ) -> tuple[str | None, int]:
-    def opening(session: LeanSession) -> StepResult:
+    def opening(session: HostSession) -> StepResult:
         return sorries.extract(session, level.text, until=level.name)[-1].states[0]
 
     environment = LeanEnvironment(sessions, opening, step_seconds=options.step_seconds)

@@ -16,7 +16,7 @@ from unittest import mock
 from tests.toy import ToyRepository
 
 from treewright.kernel.executors.inline import InlineExecutor
-from treewright.tree.deciding.duplicates import KnownCode
+from treewright.tree.deciding.promotion import KnownCode
 from treewright.tree.evaluating.request import EvalRequest
 from treewright.tree.evaluating.worker import Work
 from treewright.tree.ideas import expansion

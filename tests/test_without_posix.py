@@ -167,9 +167,11 @@ def test_a_killed_run_is_found_and_continued(toy: ToyRepository, tmp_path: Path)
 
 def test_every_module_can_be_imported(tmp_path: Path) -> None:
     found = _script(tmp_path, _IMPORT_ALL).split()
-    assert {"treewright.cli.bg", "treewright.mcp_server.server", "treewright.lean.processes"} < set(
-        found
-    )
+    assert {
+        "treewright.cli.portfolio",
+        "treewright.mcp_server.server",
+        "treewright.lean.processes",
+    } < set(found)
 
 
 def test_a_library_search_runs_with_threads(tmp_path: Path) -> None:

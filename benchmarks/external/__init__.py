@@ -1,1 +1,1 @@
-"""Benchmarks on problems of other projects. Each command gets the path of a checkout that the user fetched."""
+"""Measurements on the work of other people. Each command gets a checkout that the user fetched."""

@@ -7,8 +7,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from treewright.kernel.errors import TreewrightError
     from treewright.lean.verify.api import verify
-    from treewright.lean.verify.certificate import Certificate
-    from treewright.lean.verify.verdict import NoVerdict, Verdict
+    from treewright.lean.verify.verdict import Certificate, NoVerdict, Verdict
     from treewright.proving.api import prove, resume_proof
     from treewright.proving.records import GoalResult
     from treewright.proving.run import RunResult as ProofResult
@@ -39,7 +38,7 @@ _PUBLIC = {
     "compare": ("treewright.runs.compared_runs", "compare"),
     "load_run": ("treewright.runs.run_loader", "load_run"),
     "search_commits": ("treewright.runs.commit_search", "search_commits"),
-    "Certificate": ("treewright.lean.verify.certificate", "Certificate"),
+    "Certificate": ("treewright.lean.verify.verdict", "Certificate"),
     "GoalResult": ("treewright.proving.records", "GoalResult"),
     "NoVerdict": ("treewright.lean.verify.verdict", "NoVerdict"),
     "ProofResult": ("treewright.proving.run", "RunResult"),

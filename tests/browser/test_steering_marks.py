@@ -13,8 +13,8 @@ from tests.tree.steady.running import steady
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Manifest
 from treewright.tree.records.steering import new_command
-from treewright.tree.run import commands
-from treewright.tree.run.commands import Letter
+from treewright.tree.run import command_files
+from treewright.tree.run.command_files import CommandFile
 
 pytestmark = pytest.mark.xdist_group("browser")
 HOSTILE = "<img src=x onerror='window.hacked = true'>"
@@ -27,20 +27,20 @@ def steered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
     run_dir = toy.run_dir("run")
     told = [
         [
-            Letter(new_command("pause")),
-            Letter(new_command("resume")),
-            Letter(new_command("inject", node_id="n0000"), set_parameter("A", 2.5)),
+            CommandFile(new_command("pause")),
+            CommandFile(new_command("resume")),
+            CommandFile(new_command("inject", node_id="n0000"), set_parameter("A", 2.5)),
         ],
-        [Letter(new_command("boost", node_id="n0099"))],
+        [CommandFile(new_command("boost", node_id="n0099"))],
         [
-            Letter(new_command("ban", pattern=HOSTILE)),
-            Letter(new_command("budget", settings={"max_total_idea_evals": 10})),
+            CommandFile(new_command("ban", pattern=HOSTILE)),
+            CommandFile(new_command("budget", settings={"max_total_idea_evals": 10})),
         ],
     ]
 
     def observe(event: object) -> None:
         for letter in told.pop(0) if told and isinstance(event, ev.Completed) else ():
-            commands.submit(run_dir, letter)
+            command_files.submit(run_dir, letter)
 
     manifest = steady(toy.path, "run", "mcts", observer=observe)
     assert isinstance(manifest.steering, list)

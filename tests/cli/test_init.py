@@ -13,7 +13,7 @@ from treewright.kernel.errors import UsageError
 from treewright.tree import config as configuration
 from treewright.tree.ideas import mutate_source
 from treewright.tree.run.creation import NewRun, Shape
-from treewright.tree.starter import render, survey
+from treewright.tree.starter import render_survey, survey
 
 
 def repository(path: Path, files: dict[str, str]) -> Path:
@@ -28,7 +28,7 @@ def repository(path: Path, files: dict[str, str]) -> Path:
 
 def written(repo: Path) -> configuration.Config:
     path = repo / "treewright.toml"
-    path.write_text(render(survey(repo)))
+    path.write_text(render_survey(survey(repo)))
     return configuration.load(path)
 
 

@@ -16,7 +16,7 @@ from treewright.cli.init import init
 from treewright.tree import config as configuration
 from treewright.tree.records import store
 from treewright.tree.repository import blocks
-from treewright.tree.starter import SWEEP, openevolve, read_template, render_task, survey
+from treewright.tree.starter import SWEEP, evolve_tasks, read_template, render_task, survey
 from treewright.tree.validation import validate
 
 CIRCLES = '''\
@@ -240,7 +240,7 @@ def sweep(
     (path / "config.yaml").write_text(f"evaluator:\n  timeout: 5\n{settings}")
     subprocess.run(["git", "init", "-q"], cwd=path, check=True)
     script = path / SWEEP
-    script.write_text(openevolve.find_task(path, path).sweep)
+    script.write_text(evolve_tasks.find_openevolve(path, path).sweep)
     return subprocess.run(
         [sys.executable, "-I", script.name], cwd=path, capture_output=True, text=True, timeout=60,
         check=False, env={"TREEWRIGHT_RESULTS_CSV": str(path / "out.csv"), "PATH": "/usr/bin:/bin"},
@@ -637,7 +637,7 @@ def test_the_configuration_states_its_limits_and_offers_isolation(tmp_path: Path
     (tmp_path / "initial_program.py").write_text(CIRCLES)
     (tmp_path / "evaluator.py").write_text(CIRCLE_EVALUATOR)
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    text = render_task(openevolve.find_task(tmp_path, tmp_path))
+    text = render_task(evolve_tasks.find_openevolve(tmp_path, tmp_path))
     assert "imports the program runs in one process with it" in text
     assert "docs/sweep-contract.md" in text
     limits = text.replace("# min =", "min =").replace("# max =", "max =")

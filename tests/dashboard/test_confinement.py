@@ -10,7 +10,7 @@ from tests.dashboard import proof_runs
 from tests.dashboard.serving import Server
 from tests.toy import ToyRepository
 from tests.tree.runs import FinishedRun
-from treewright.dashboard import diffs, run_files
+from treewright.dashboard import run_files, tree_detail
 from treewright.dashboard.roots import Roots
 from treewright.dashboard.summaries import Summaries
 from treewright.kernel.errors import UsageError
@@ -192,5 +192,5 @@ def test_a_diff_does_not_run_fetch_commands_of_the_repository(toy: ToyRepository
     }
     for name, value in settings.items():
         toy.git("config", name, value)
-    assert diffs.diff_commits(toy.path, before, after).problem
+    assert tree_detail.diff_commits(toy.path, before, after).problem
     assert not mark.exists()

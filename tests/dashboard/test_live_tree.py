@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from tests.dashboard import samples
-from treewright.dashboard.live_tree import LiveTree
+from treewright.dashboard.tree_library import LiveTree
 from treewright.tree.records import store
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 from tests.toy import ToyRepository
 from tests.tree.steady.running import steady
 from treewright.dashboard import tree_detail, tree_view
-from treewright.dashboard.live_tree import LiveTree
+from treewright.dashboard.tree_library import LiveTree
 from treewright.tree.records import events as ev
 from treewright.tree.records.steering import new_command
-from treewright.tree.run import commands
-from treewright.tree.run.commands import Letter
+from treewright.tree.run import command_files
+from treewright.tree.run.command_files import CommandFile
 
 
 def test_the_page_shows_the_users_changes(tmp_path: Path) -> None:
@@ -24,8 +24,8 @@ def test_the_page_shows_the_users_changes(tmp_path: Path) -> None:
         live.refresh()
         versions.append(live.version)
         if isinstance(event, ev.Completed) and event.eval_id == "e000003":
-            commands.submit(run_dir, Letter(new_command("ban", node_id="n0000")))
-            commands.submit(run_dir, Letter(new_command("boost", node_id="n0099")))
+            command_files.submit(run_dir, CommandFile(new_command("ban", node_id="n0000")))
+            command_files.submit(run_dir, CommandFile(new_command("boost", node_id="n0099")))
 
     manifest = steady(toy.path, "run", "mcts", observer=observe)
     assert "n0000" not in manifest.frontier
@@ -45,7 +45,7 @@ def test_the_page_shows_the_users_changes(tmp_path: Path) -> None:
     before = next(
         version for version in versions if (live.touched_since(version) or set()) >= {"n0000"}
     )
-    rows = tree_view.tree(live, {}, before)["nodes"]
+    rows = tree_view.tree(manifest, live.version, live.touched_since(before), {})["nodes"]
     assert not next(row for row in rows if row.id == "n0000").frontier
 
 
@@ -60,7 +60,7 @@ def test_every_change_reaches_a_page_that_follows(tmp_path: Path) -> None:
         live.refresh()
         if live.manifest is None:
             return
-        found = tree_view.tree(live, {}, version)
+        found = tree_view.tree(live.manifest, live.version, live.touched_since(version), {})
         rows.update({row.id: row for row in (*found["nodes"], *found["evals"])})
         version = found["version"]
         summary = tree_view.summary(live.manifest)
@@ -69,7 +69,7 @@ def test_every_change_reaches_a_page_that_follows(tmp_path: Path) -> None:
 
     manifest = steady(toy.path, "run", "mcts", observer=follow)
     follow()
-    whole = tree_view.tree(live, {}, None)
+    whole = tree_view.tree(manifest, live.version, None, {})
     assert rows == {row.id: row for row in (*whole["nodes"], *whole["evals"])}
     assert {row.id for row in whole["nodes"] if row.frontier} == set(manifest.frontier)
     for evaluation in manifest.evaluations.values():

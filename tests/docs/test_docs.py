@@ -22,7 +22,7 @@ from treewright.cli.main import cli
 from treewright.kernel.text.config_errors import all_keys
 from treewright.tree import config as configuration
 from treewright.tree import starter
-from treewright.tree.deciding import gate, results, scoring
+from treewright.tree.deciding import promotion, results, scoring
 from treewright.tree.ideas.idea_text import blocks, language
 from treewright.tree.records import model
 from treewright.tree.report import reasons
@@ -135,7 +135,7 @@ def codes() -> set[str]:
     """Return the reason and error codes that the sources define or raise."""
     found = set(reasons._REASONS) | set(typing.get_args(results.ProblemCode))
     found |= set(typing.get_args(model.Fate))
-    for module in (scoring, gate):
+    for module in (scoring, promotion):
         found |= {value for key, value in vars(module).items() if key.isupper() and is_code(value)}
     raised = r'\b(?:AgentFailure|ChatError|EvalError|Rejected|_error)\(\s*"([a-z_]+)"'
     assigned = r'\bcode = "([a-z_]+)"|\bEVAL_TIMEOUT = "([a-z_]+)"'

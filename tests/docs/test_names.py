@@ -115,7 +115,7 @@ def test_the_page_has_enough_names() -> None:
 def test_a_wrong_name_would_be_found() -> None:
     assert not is_command("treewright tree --no-such-flag")
     assert not is_command("treewright trees")
-    assert not is_importable("treewright.tree.deciding.gate.nothing")
+    assert not is_importable("treewright.tree.deciding.promotion.nothing")
     assert not is_field("nodes[].comit")
     assert not is_path("eval/<id>/experiments")
     assert not is_other("nothing")

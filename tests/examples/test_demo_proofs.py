@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from treewright.lean.session.host_session import HostSession
-from treewright.premises.library import ensure_index
+from treewright.lean.processes import LeanProcesses
+from treewright.premises.index_builder import ensure_index
 
 if TYPE_CHECKING:
     from treewright.lean.hosts.wasm.home import LeanHome
@@ -30,7 +30,7 @@ def cache(home: LeanHome, tmp_path: Path) -> Path:
     place = tmp_path / "cache"
     place.mkdir()
     (place / "lean").symlink_to(home.path.parent)
-    (place / "premises").symlink_to(ensure_index(lambda: HostSession(home)).parent)
+    (place / "premises").symlink_to(ensure_index(lambda: LeanProcesses(home)).parent)
     return place
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from treewright.tree import config as tree_config
-from treewright.tree.deciding import gate, scoring
+from treewright.tree.deciding import promotion, scoring
 from treewright.tree.deciding.results import read_results
 from treewright.tree.ideas import idea_text
 from treewright.tree.records.model import Comparison
@@ -197,7 +197,7 @@ def test_an_idea_has_the_expected_effect(
         return
 
     selection = compare(root.selection, found.selection, SELECTION).recommendation
-    passed = gate.decide(selection, None).passed
+    passed = promotion.decide_gate(selection, None).passed
     match expected["kind"], code:
         case "helps", _:
             assert passed
@@ -207,7 +207,7 @@ def test_an_idea_has_the_expected_effect(
         case _, "heldout_not_better":
             assert passed, "must look good, or there is nothing to find out"
             later = compare(root.heldout, found.heldout, CONFIRMED).recommendation
-            confirmed = gate.confirm(selection, later, CONFIRMED.start, CONFIRMED.stop)
+            confirmed = promotion.confirm(selection, later, CONFIRMED.start, CONFIRMED.stop)
             assert not confirmed.held
             assert confirmed.reasons == [code]
         case _:
@@ -254,5 +254,5 @@ def test_each_step_of_the_best_path_improves_on_the_previous_one(
         chosen = compare(before.selection, after.selection, SELECTION).recommendation
         later = compare(before.heldout, after.heldout, CONFIRMED).recommendation
         assert chosen.grade == "strong", (path[:step], chosen)
-        assert gate.confirm(chosen, later, CONFIRMED.start, CONFIRMED.stop).held, later
+        assert promotion.confirm(chosen, later, CONFIRMED.start, CONFIRMED.stop).held, later
         before = after

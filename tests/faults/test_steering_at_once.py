@@ -12,8 +12,8 @@ from tests.toy import ToyRepository
 from treewright.tree.records import layout
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import Steering, new_command
-from treewright.tree.run import commands
-from treewright.tree.run.commands import Letter
+from treewright.tree.run import command_files
+from treewright.tree.run.command_files import CommandFile
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.validation import validate
@@ -59,7 +59,7 @@ def test_concurrent_commands_are_applied_once_each(toy: ToyRepository) -> None:
         os.read(begun, 1)  # releases all of them at once
         for number in range(each):
             command = new_command("ban", pattern=f"idea {number} of {who}")
-            commands.submit(toy.run_dir("run"), Letter(command))
+            command_files.submit(toy.run_dir("run"), CommandFile(command))
 
     with opened(toy) as coordinator:
         people = [forked(lambda who=who: ask(who)) for who in range(3)]
@@ -113,4 +113,4 @@ def _killed_at(point: int, run_dir: Path) -> None:
         real(fd)
 
     os.fsync = fsync
-    commands.submit(run_dir, Letter(new_command("ban", pattern="nothing like it")))
+    command_files.submit(run_dir, CommandFile(new_command("ban", pattern="nothing like it")))

@@ -65,7 +65,7 @@ def test_a_plug_in_is_chosen_by_its_name(install: Callable[[str], None], tmp_pat
         Parallelism(2, "far", cluster="there")
 
 
-def test_a_name_that_is_not_there_is_one_line_with_those_that_are(
+def test_an_unknown_executor_gives_one_line_with_the_known_ones(
     install: Callable[[str], None], tmp_path: Path
 ) -> None:
     install(

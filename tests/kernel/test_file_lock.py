@@ -40,7 +40,7 @@ def is_held(path: Path) -> bool:
         return True
 
 
-def test_it_is_released_when_its_holder_is_killed(tmp_path: Path) -> None:
+def test_a_file_lock_is_released_when_its_holder_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
@@ -98,7 +98,7 @@ def test_an_error_inside_releases_it(tmp_path: Path) -> None:
     assert not is_held(path)
 
 
-def test_without_a_directory_it_is_an_error(tmp_path: Path) -> None:
+def test_a_file_lock_in_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), file_lock.holding(tmp_path / "none" / "lock"):
         pass
     assert not (tmp_path / "none").exists()

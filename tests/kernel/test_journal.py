@@ -210,7 +210,7 @@ def test_the_last_epoch_is_found_at_the_tail(tmp_path: Path) -> None:
     assert journal.last_epoch(path) == 4
 
 
-def test_a_pipe_in_its_place_is_an_error_and_nothing_to_wait_for(tmp_path: Path):
+def test_a_pipe_instead_of_the_journal_is_an_error_at_once(tmp_path: Path):
     os.mkfifo(tmp_path / "events.jsonl")
     with pytest.raises(StorageError, match="not a file any more"):
         list(journal.read(tmp_path / "events.jsonl"))
@@ -250,7 +250,7 @@ def test_a_journal_removed_while_it_is_written_is_restored(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["events.jsonl", "lease"]
 
 
-def test_a_directory_in_its_place_is_an_error(tmp_path: Path) -> None:
+def test_a_directory_instead_of_the_journal_is_an_error(tmp_path: Path) -> None:
     path, lease = tmp_path / "events.jsonl", Lease.acquire(tmp_path / "lease")
     writer = Journal(path, lease.epoch, lease.check, lease.is_in_place)
     path.unlink()
@@ -263,7 +263,7 @@ def test_a_directory_in_its_place_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("begun_again", [False, True])
-def test_removing_a_whole_run_ends_it(tmp_path: Path, begun_again: bool) -> None:
+def test_a_writer_of_a_removed_run_stops(tmp_path: Path, begun_again: bool) -> None:
     """Another may have begun one in its place, which is not to be overwritten."""
     run_dir = tmp_path / "run"
     lease = Lease.acquire(run_dir / "lease")

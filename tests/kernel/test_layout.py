@@ -60,7 +60,7 @@ def test_only_the_layouts_spell_paths_of_a_run() -> None:
     assert not wrong
 
 
-def test_a_picture_is_named_where_it_is_drawn_and_where_it_is_shown_by_the_same_word() -> None:
+def test_only_the_layouts_spell_names_of_pictures() -> None:
     wrong = [
         f"{path.relative_to(SOURCE).as_posix()}:{line}: {text!r}"
         for package in ("tree", "proving", "cellview")

@@ -101,7 +101,7 @@ def test_a_released_lease_is_free_at_once(tmp_path: Path) -> None:
     second.release()
 
 
-def test_released_twice_it_closes_nothing_of_anybody_else(tmp_path: Path) -> None:
+def test_a_second_release_closes_no_foreign_descriptor(tmp_path: Path) -> None:
     lease = Lease.acquire(tmp_path)
     lease.release()
     ours, theirs = os.pipe()  # the lowest free numbers: the lease's own among them

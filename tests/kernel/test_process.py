@@ -277,7 +277,7 @@ def test_killing_processes_of_earlier_owners_spares_own_ones(tmp_path: Path, own
             child.wait()
 
 
-def test_a_shell_does_not_live_to_tell_that_its_child_was_killed(
+def test_a_shell_is_killed_before_it_can_log_the_death_of_its_child(
     tmp_path: Path, owner: str
 ) -> None:
     """Its log may be one that a stalled owner would still write into."""
@@ -341,7 +341,7 @@ process.run("sleep 600", cwd=place, log_path=place / "log", owner={tmp_path.name
 
 @pytest.mark.skipif(containment.writable_parent() is None, reason="the kernel lends no cgroup")
 @pytest.mark.parametrize("where", ["_remove", "Container"], ids=["at its end", "at its start"])
-def test_a_death_beside_a_command_leaves_no_cgroup(tmp_path: Path, where: str) -> None:
+def test_a_parent_killed_during_a_command_leaves_no_cgroup(tmp_path: Path, where: str) -> None:
     script = f"""
 import os, pathlib, signal
 from treewright.kernel.procs import containment, process

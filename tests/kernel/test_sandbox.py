@@ -28,7 +28,7 @@ def around(bubblewrap: None, tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["cancel", "timeout"])
-def test_nothing_inside_outlives_its_end(around: list[str], tmp_path: Path, how: str) -> None:
+def test_no_process_in_the_sandbox_outlives_it(around: list[str], tmp_path: Path, how: str) -> None:
     """Also processes that left the session and removed their marker."""
     cancel, started = threading.Event(), tmp_path / "started"
 

@@ -50,9 +50,7 @@ def tarball(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script = install.script_patches.patch(package())
     patched, index = install.module_patches.patch(wasm, script)
     # Nothing can be started here, so there is no image to be made: the real one is elsewhere.
-    monkeypatch.setattr(
-        install.launch, "make_image", lambda _home, target: target.write_bytes(b"image")
-    )
+    monkeypatch.setattr(install, "make_image", lambda _home, target: target.write_bytes(b"image"))
     installed = {
         "lean.js": script.encode(),
         "lean.wasm": patched,

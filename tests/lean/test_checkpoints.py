@@ -30,7 +30,7 @@ def _said(result: CheckResult) -> tuple[object, ...]:
     return result.diagnostics, result.unproved, places
 
 
-def test_what_is_taken_over_says_the_same_as_what_is_elaborated(
+def test_reused_elaboration_gives_the_same_messages_as_a_new_one(
     lean_session: Callable[[], HostSession],
 ) -> None:
     """Each of the texts after another one, and alone: with its first line another, all is new."""
@@ -52,7 +52,7 @@ def test_what_is_taken_over_says_the_same_as_what_is_elaborated(
     assert after_another == alone
 
 
-def test_a_command_that_what_follows_changes_is_read_again(lean: HostSession) -> None:
+def test_a_command_whose_meaning_depends_on_later_text_is_read_again(lean: HostSession) -> None:
     first = _check(lean, "theorem t : 1 = 1 := by\n  skip\n  rfl\n#check t\n")
     second = _check(lean, "theorem t : 1 = 1 := by\n  skip\n  exact nope\n#check t\n")
     third = _check(lean, "theorem t : 1 = 1 := by\n  skip\n")
@@ -61,7 +61,7 @@ def test_a_command_that_what_follows_changes_is_read_again(lean: HostSession) ->
     assert "unsolved goals" in third.errors[0].text
 
 
-def test_a_text_again_costs_next_to_nothing_and_its_goals_are_open(lean: HostSession) -> None:
+def test_a_repeated_text_is_checked_quickly_and_its_goals_are_usable(lean: HostSession) -> None:
     text = f"-- begins like no other text of this session\n{TEXT}"
     first = _check(lean, text)
     again = min((_check(lean, text) for _ in range(5)), key=lambda result: result.ms)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from treewright.lean.hosts.wasm import install, launch
+from treewright.lean.hosts.wasm import install
 from treewright.lean.hosts.wasm.home import IMAGE_FILE, LeanHome
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.process import LeanProcess
 
 
@@ -31,7 +31,7 @@ def test_an_image_made_elsewhere_is_the_same_to_the_byte(
     home: LeanHome, elsewhere: LeanHome
 ) -> None:
     made = elsewhere.path / IMAGE_FILE
-    launch.make_image(elsewhere, made)
+    install.make_image(elsewhere, made)
     found = hashlib.sha256(made.read_bytes()).hexdigest()
     expected = hashlib.sha256((home.path / IMAGE_FILE).read_bytes()).hexdigest()
     assert found == expected, "the runtime makes another image: reinstall and set manifest.CONTENTS"
@@ -54,7 +54,7 @@ def test_other_scripts_of_the_runtime_need_another_home(
 ) -> None:
     before = install.installed_path()
     changed = tmp_path / "runtime"
-    shutil.copytree(install.launch.RUNTIME, changed)
+    shutil.copytree(install.RUNTIME, changed)
     (changed / "main.js").write_text("// other\n")
-    monkeypatch.setattr(install.launch, "RUNTIME", changed)
+    monkeypatch.setattr(install, "RUNTIME", changed)
     assert install.installed_path() != before

@@ -12,7 +12,7 @@ import pytest
 
 from tests.lean.terms import Data, Term
 from treewright.lean.verify.judge import Judge
-from treewright.lean.verify.reader import OriginalReader
+from treewright.lean.verify.originals import OriginalReader
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS, Verdict
 
@@ -370,12 +370,12 @@ def test_levels_that_double_are_refused_before_the_kernel_sees_them(judge: Pair)
         '{"names":[],"levels":[],"exprs":[],"declarations":[{"__proto__":{"kind":"axiom"}}]}',
     ],
 )
-def test_what_is_no_data_is_refused_as_such(judge: Pair, text: str) -> None:
+def test_text_that_is_not_proof_data_is_refused(judge: Pair, text: str) -> None:
     ruling = rule(judge, msgspec.Raw(text.encode()))
     assert ruling.reason in ("data", "missing"), ruling
 
 
-def test_the_judge_is_as_it_was_after_every_verdict(judge: Pair) -> None:
+def test_the_state_of_the_judge_is_the_same_after_every_verdict(judge: Pair) -> None:
     """Many refusals, then the same proof takes the same path in the same memory."""
     honest, hostile = Data(), Data()
     one = honest.literal(1)

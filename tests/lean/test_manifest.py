@@ -92,7 +92,7 @@ def test_a_change_is_noticed_wherever_a_home_is_taken(
     assert next(iter(checks(None))).status == "failed"
     home, problem = install.repair(from_file=tarball)
     assert problem
-    assert verify_home(home, full=True) == 6
+    assert verify_home(home.path, full=True) == 6
     assert next(iter(checks(None))).detail == f"6 files verified in {home.path}"
     assert not list(home.path.parent.glob(".lean*"))
     assert install.repair(from_file=Path("not needed")) == (home, "")
@@ -104,9 +104,9 @@ def test_what_the_quick_check_cannot_see_the_full_one_does(small: LeanHome) -> N
     found = manifest._look(small.path)
     lies = {name: manifest._record(recorded[name].sha256, found[name]) for name in found}
     (small.path / manifest.MANIFEST).write_bytes(manifest._encode(lies))
-    verify_home(small)
+    verify_home(small.path)
     with pytest.raises(HomeChanged, match=r"Init.olean is not what was installed"):
-        verify_home(small, full=True)
+        verify_home(small.path, full=True)
 
 
 @pytest.fixture
@@ -125,13 +125,13 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_touched_file_is_read_once(small: LeanHome, reads: list[str]) -> None:
     reads.clear()
-    verify_home(small)
+    verify_home(small.path)
     assert reads == []
     (small.path / "lib" / "Init.olean").touch()
-    verify_home(small)
+    verify_home(small.path)
     assert reads == ["lib/Init.olean"]
     manifest._seen.clear()  # as in another process: the manifest knows
-    verify_home(small)
+    verify_home(small.path)
     assert reads == ["lib/Init.olean"]
 
 
@@ -144,23 +144,23 @@ def test_a_cache_that_cannot_be_written_is_checked_all_the_same(
     monkeypatch.setattr(manifest.atomic, "write_bytes", refuse)
     reads.clear()
     (small.path / "lean.js").touch()
-    verify_home(small)
-    verify_home(small)
+    verify_home(small.path)
+    verify_home(small.path)
     assert reads == ["lean.js"]
     _edit(small)
     with pytest.raises(HomeChanged, match=r"Init.olean"):
-        verify_home(small)
+        verify_home(small.path)
 
 
 def test_a_file_being_written_by_another_process_is_no_change(small: LeanHome) -> None:
     (small.path / ".tw-tmp-1-abc").write_bytes(b"half a manifest")
-    verify_home(small)
+    verify_home(small.path)
 
 
 def test_the_digest_is_of_the_contents(small: LeanHome) -> None:
     (small.path / "lib" / "Init.olean").touch()
-    verify_home(small)
-    assert home_digest(small) == manifest.CONTENTS
+    verify_home(small.path)
+    assert home_digest(small.path) == manifest.CONTENTS
 
 
 def test_a_package_that_unpacks_to_something_else_is_refused(

@@ -19,11 +19,11 @@ from treewright.lean import choice
 from treewright.lean.hosts.host import Host, Launch
 from treewright.lean.hosts.native import comparator, host_program, toolchain
 from treewright.lean.hosts.native.host import NativeHost
-from treewright.lean.project.cache_key import user_secret
+from treewright.lean.project.module_store import user_secret
 from treewright.lean.session.answers import Goal
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.process import STARTUP_SECONDS, LeanProcess
-from treewright.lean.verify.certificate import kernel_warnings
+from treewright.lean.verify.verdict import kernel_warnings
 
 
 def script(path: Path, text: str) -> Path:
@@ -124,7 +124,7 @@ def test_what_lake_says_about_modules(elan: Path, project: Path) -> None:
         toolchain.lake_environment(found, project)
 
 
-def test_who_lacks_a_module_is_told_what_this_host_can_do(tmp_path: Path) -> None:
+def test_the_error_about_a_missing_module_suggests_a_remedy_of_the_host(tmp_path: Path) -> None:
     tool = toolchain.Toolchain(tmp_path, (4, 20, 0), "")
     alone, inside = NativeHost(tool), NativeHost(tool, tmp_path / "proofs")
     assert isinstance(alone, Host)
@@ -173,7 +173,7 @@ def test_a_judge_gets_nothing_of_the_project(inside: NativeHost) -> None:
     "changed",
     ["lean/lib/Init.olean", "proofs/.lake/packages/dep/lib/Dep.olean", "proofs/Foo.lean"],
 )
-def test_what_verdicts_rest_on_must_stay_as_it_was(
+def test_a_changed_file_of_the_project_or_host_is_noticed(
     inside: NativeHost, tmp_path: Path, changed: str
 ) -> None:
     """Also if a program restores the file's time: the time of its last change cannot be set."""
@@ -186,7 +186,7 @@ def test_what_verdicts_rest_on_must_stay_as_it_was(
     assert inside.changed(["Foo"]) == str(file)
 
 
-def test_nothing_may_come_to_what_a_judge_finds(inside: NativeHost) -> None:
+def test_a_file_added_to_the_search_path_of_a_judge_is_noticed(inside: NativeHost) -> None:
     assert inside.project is not None
     program = host_program.compiled_host(inside.toolchain)
     new = inside.project / ".lake" / "packages" / "dep" / "lib" / "Evil.olean"
@@ -199,7 +199,7 @@ def test_nothing_may_come_to_what_a_judge_finds(inside: NativeHost) -> None:
     assert inside.changed([]) == str(program)
 
 
-def test_a_judge_is_started_from_what_was_there_at_the_beginning(inside: NativeHost) -> None:
+def test_a_judge_is_started_from_the_files_of_the_beginning(inside: NativeHost) -> None:
     """A program of the same user can read the key, and seal another program with it."""
     lean = inside.toolchain.lean
     assert inside.changed([]) == ""

@@ -27,7 +27,7 @@ from treewright.lean.session.answers import (
     TacticError,
     Timeout,
 )
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
@@ -134,7 +134,7 @@ def test_cancelling_a_task_frees_its_session_at_once(
     assert pool.stats.lost == lost
 
 
-def test_cancelling_one_who_waits_leaks_nothing(pool: LeanProcesses) -> None:
+def test_cancelling_a_waiting_task_leaks_no_session(pool: LeanProcesses) -> None:
     async def scenario() -> None:
         async with pool.async_session():
             tasks = [asyncio.create_task(_hold(pool)) for _ in range(20)]

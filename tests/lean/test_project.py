@@ -15,11 +15,12 @@ from tests.lean.projects import small_project
 from treewright.lean.checkup import ProjectModules, read_project_modules
 from treewright.lean.hosts.wasm.compiler import WasmCompiler
 from treewright.lean.project import module_store
+from treewright.lean.project.included_files import IncludedFile
 from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header, ModuleStore
-from treewright.lean.project.project import Compiled, CompileError, Project
+from treewright.lean.project.project import Compilation, Compiled, CompileError, Project
 from treewright.lean.project.workspace import open_workspace
-from treewright.lean.session.interface import MissingModule
+from treewright.lean.session.errors import MissingModule
 
 
 class Joiner:
@@ -41,15 +42,21 @@ class Joiner:
         return [Header(("Init", *names)) for names in found]
 
     def compile(
-        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
-    ) -> bytes:
+        self,
+        module: str,
+        text: str,
+        options: Options,
+        imports: Iterable[Compiled],
+        files: Sequence[IncludedFile],
+    ) -> Compilation:
         self.tried.append(module.removeprefix("Foo."))
         if "wrong" in text:
             raise CompileError("line 1: wrong")
         if "lost" in text:
             raise CompileError("Lean ended", fault=True)
         self.compiled.append(module.removeprefix("Foo."))
-        return "\n".join([*(f"({c.name})" for c in imports), text]).encode()
+        parts = [*(f"({c.name})" for c in imports), *(f.data.decode() for f in files), text]
+        return Compilation("\n".join(parts).encode(), "it is open" if "open" in text else "")
 
     def close(self) -> None:
         self.closed += 1
@@ -84,7 +91,7 @@ def names(found: Iterable[Compiled]) -> str:
     return "".join(c.name.removeprefix("Foo.") for c in found)
 
 
-def test_each_module_comes_once_behind_what_it_imports(root: Path) -> None:
+def test_each_module_comes_once_after_its_imports(root: Path) -> None:
     opened, compiler = project(root)
     assert names(opened.modules_for(["Foo.E", "Init"])) == "ABCDE"
     assert compiler.compiled == ["A", "B", "C", "D", "E"]
@@ -99,7 +106,7 @@ def test_another_process_finds_everything_compiled(root: Path) -> None:
     assert compiler.compiled == []
 
 
-def test_a_change_compiles_what_depends_on_it_and_nothing_else(root: Path) -> None:
+def test_a_change_compiles_only_the_modules_that_depend_on_it(root: Path) -> None:
     project(root)[0].modules_for(["Foo.E"])
     (root / "Foo" / "C.lean").write_text("import Foo.A\n-- changed\n")
     opened, compiler = project(root)
@@ -124,7 +131,7 @@ def test_options_and_the_version_of_lean_count(root: Path) -> None:
     assert compiler.compiled == ["A"]
 
 
-def test_a_project_is_what_it_was_when_it_was_read(root: Path) -> None:
+def test_an_open_project_keeps_its_modules_and_reports_changes(root: Path) -> None:
     opened, _ = project(root)
     (before,) = opened.modules_for(["Foo.A"])
     (root / "Foo" / "A.lean").write_text("-- another\n")
@@ -133,7 +140,7 @@ def test_a_project_is_what_it_was_when_it_was_read(root: Path) -> None:
     assert opened.changed(["Foo.B"]) == ""
 
 
-def test_what_is_wrong_with_one_module_is_a_line_and_the_rest_goes_on(root: Path) -> None:
+def test_a_module_with_an_error_gives_one_line_and_others_compile(root: Path) -> None:
     (root / "Foo" / "B.lean").write_text("import Foo.A\nwrong\n")
     opened, compiler = project(root)
     with pytest.raises(
@@ -145,7 +152,7 @@ def test_what_is_wrong_with_one_module_is_a_line_and_the_rest_goes_on(root: Path
     assert "B" not in compiler.compiled
 
 
-def test_what_is_wrong_with_a_module_is_remembered_and_a_fault_is_not(root: Path) -> None:
+def test_an_error_in_a_module_is_cached_and_a_fault_is_not(root: Path) -> None:
     (root / "Foo" / "B.lean").write_text("import Foo.A\nwrong\n")
     (root / "Foo" / "C.lean").write_text("import Foo.A\nlost\n")
     first, _ = project(root)
@@ -207,7 +214,7 @@ def test_a_pipe_in_the_cache_is_not_waited_for(root: Path) -> None:
     assert compiler.compiled == []
 
 
-def test_what_somebody_else_put_into_the_cache_is_not_taken(
+def test_a_cache_entry_with_a_foreign_seal_is_compiled_again(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An attacker knows the key of a module, and labels other bytes in the same format."""
@@ -270,7 +277,7 @@ def test_the_key_of_the_seals_is_the_users_alone(
         assert compiler.compiled == []
 
 
-def test_without_a_place_for_the_key_nothing_is_kept_and_that_is_said_once(
+def test_without_a_writable_key_modules_are_not_cached_and_one_warning_is_given(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -285,7 +292,7 @@ def test_without_a_place_for_the_key_nothing_is_kept_and_that_is_said_once(
     assert not (root.parent / "cache").exists()
 
 
-def test_two_that_need_the_same_module_compile_it_once(root: Path) -> None:
+def test_two_threads_compile_a_shared_module_once(root: Path) -> None:
     entered = threading.Barrier(2, timeout=60)
     shared = Joiner()
 
@@ -315,7 +322,7 @@ def test_a_module_with_the_name_of_leans_own_is_refused(root: Path) -> None:
     assert compiler.compiled == []
 
 
-def test_the_cache_forgets_what_was_used_longest_ago(
+def test_the_cache_drops_the_least_recently_used_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = ModuleStore(tmp_path / "real", b"secret")
@@ -338,7 +345,7 @@ def test_a_cache_may_be_a_link(tmp_path: Path) -> None:
     assert ModuleStore(tmp_path / "real", b"secret").read("aa1", "A") == b"bytes"
 
 
-def test_what_is_compiled_can_be_told_without_lean(
+def test_the_state_of_compiled_modules_is_read_without_lean(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "Foo" / "B.lean").write_text("import Foo.A\nwrong\n")

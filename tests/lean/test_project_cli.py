@@ -55,6 +55,30 @@ def test_every_sorry_of_a_project_is_worked_on_in_order(
     assert "Foo.Basic was edited since this run began" in again.stderr
 
 
+def test_a_project_shows_partial_proofs_and_has_one_patch(
+    tmp_path: Path, treewright_here: Program, git_binary: str
+) -> None:
+    first = "theorem first : 1 + 1 = 2 := by\n  sorry\n"
+    hard = "opaque f : Nat → Nat\ntheorem hard (n : Nat) : f n = 0 := by\n  sorry\n"
+    root = small_project(
+        tmp_path / "foo", First=first, Second=first.replace("first", "second") + hard
+    )
+    done = treewright_here("prove", ".", "--simulations", "2", "--no-refute", cwd=root)
+    assert done.returncode == 1, done.stderr
+    assert "file 1 of 2: " in done.stderr
+    assert "file 2 of 2: " in done.stderr
+    said = done.stdout
+    assert said.index("First.lean: 1 of 1 proved") < said.index("Second.lean: 1 of 2 proved")
+    assert "first:2: proved\n  " in said
+    assert "hard:5: unproved" in said
+    assert "⊢ f n = 0" in said
+    patch = root / ".treewright" / "proofs.patch"
+    assert f"patch with all proofs: {patch}" in said
+    subprocess.run([git_binary, "apply", str(patch)], cwd=root, check=True)
+    assert "sorry" not in (root / "Foo" / "First.lean").read_text()
+    assert (root / "Foo" / "Second.lean").read_text().count("sorry") == 1
+
+
 def test_files_of_a_project_are_listed_and_checked(root: Path, treewright_here: Program) -> None:
     listed = treewright_here("sorries", str(root), "--lean", "wasm", "--json")
     document = json.loads(listed.stdout)

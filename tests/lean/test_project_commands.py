@@ -9,7 +9,7 @@ import pytest
 
 from tests.here import Program
 from tests.lean.projects import BASIC, EVEN, small_project
-from treewright.lean.project import import_order, module_store
+from treewright.lean.project import module_store, workspace
 
 pytestmark = pytest.mark.xdist_group("lean-projects")
 
@@ -42,9 +42,9 @@ def test_bg_goes_in_the_order_of_imports(root: Path, treewright_here: Program) -
 
 def test_files_are_ordered_where_no_lean_is_asked(root: Path, tmp_path: Path) -> None:
     files = sorted((root / "Foo").glob("*.lean"))
-    names = [path.stem for path in import_order.by_written_imports(root, files)]
+    names = [path.stem for path in workspace.by_written_imports(root, files)]
     assert names == ["Basic", "Z", "A", "Even"]
-    assert import_order.by_written_imports(tmp_path, files) == files
+    assert workspace.by_written_imports(tmp_path, files) == files
 
 
 def test_a_ticket_may_import_modules(root: Path, treewright_here: Program) -> None:

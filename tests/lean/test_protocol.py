@@ -8,7 +8,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from treewright.lean.session.protocol import BUNDLED_ONLY, REQUESTS, Reply, message
+from treewright.lean.session.protocol import (
+    BUNDLED_ONLY,
+    REQUESTS,
+    Audit,
+    Judge,
+    Open,
+    Ping,
+    Reply,
+    Tactic,
+    decode_reply,
+)
 
 GUIDE = Path(__file__).parents[2] / "docs" / "lean-protocol.md"
 RUNTIME = Path(__file__).parents[2] / "src" / "treewright" / "lean" / "hosts" / "wasm" / "runtime"
@@ -16,25 +26,29 @@ HOST = Path(__file__).parents[2] / "src" / "treewright" / "lean" / "hosts" / "na
 
 
 def test_a_request_on_the_wire() -> None:
-    sent = msgspec.json.encode(message("tactic", 7, 0.5, {"state": 3, "text": "rfl"}))
-    assert msgspec.json.decode(sent) == {
+    request = Tactic(state=3, text="rfl", id=7, max_ms=500)
+    assert msgspec.json.decode(msgspec.json.encode(request)) == {
         "op": "tactic", "id": 7, "max_ms": 500, "state": 3, "text": "rfl",
     }  # fmt: skip
-    sent = msgspec.json.encode(message("ping", 1, None, {}))
-    assert msgspec.json.decode(sent) == {"op": "ping", "id": 1}
+    assert msgspec.json.decode(msgspec.json.encode(Ping(id=1))) == {"op": "ping", "id": 1}
 
 
-def test_what_an_operation_has_not_cannot_be_asked() -> None:
-    with pytest.raises(TypeError):
-        message("tactic", 1, None, {"state": 1, "text": "rfl", "env": 2})
+def test_a_reply_has_the_fields_of_its_request() -> None:
+    line = b'{"id": 1, "ok": true, "env": 4, "state": 5, "axioms": ["a"]}'
+    assert decode_reply(Tactic(state=3, text="rfl"), line).state == 5
+    assert decode_reply(Open(text=""), line).env == 4
+    assert decode_reply(Audit(env=4, name="a"), line).axioms == ("a",)
+    refused = decode_reply(Open(text=""), b'{"id": 1, "ok": false, "kind": "request"}')
+    assert (refused.env, refused.kind) == (None, "request")
 
 
 def test_a_judge_is_told_if_there_is_nothing_to_compare_with() -> None:
     raw = msgspec.Raw(b"[]")
-    fields = {"data": raw, "allowed": [], "targets": ["a"], "separately": True}
-    fields |= {"library": ["Init"], "original": raw, "implemented": raw}
-    sent = msgspec.json.encode(message("judge", 1, None, {**fields, "stated": None}))
-    assert msgspec.json.decode(sent)["stated"] is None
+    request = Judge(
+        data=raw, allowed=[], targets=["a"], stated=None, separately=True,
+        library=["Init"], original=raw, implemented=raw,
+    )  # fmt: skip
+    assert msgspec.json.decode(msgspec.json.encode(request))["stated"] is None
 
 
 def test_the_guide_has_every_operation_and_every_field() -> None:
@@ -45,8 +59,9 @@ def test_the_guide_has_every_operation_and_every_field() -> None:
         for field in kind.__struct_fields__:
             if field not in ("id", "max_ms"):
                 assert f"`{field}`" in row, f"{op} {field}"
-    for field in Reply.__struct_fields__:
-        assert f"`{field}`" in text, field
+    for reply in (Reply, *Reply.__subclasses__()):
+        for field in reply.__struct_fields__:
+            assert f"`{field}`" in text, field
 
 
 @pytest.mark.parametrize("op", REQUESTS)

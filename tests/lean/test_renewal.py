@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
+import msgspec
 import pytest
 
 from tests.lean.projects import BASIC
 from treewright.lean.hosts.wasm.compiler import WasmCompiler
 from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.session.process import LeanProcess
+from treewright.lean.session.protocol import Compile, Headers, Judge, Provide, Renew
 
 pytestmark = pytest.mark.xdist_group("lean-projects")
 
@@ -41,7 +43,7 @@ def _compiled(compiler: WasmCompiler, text: str) -> bytes:
     return compiler.compile("Foo.Some", text, (), ())
 
 
-def test_who_has_read_headers_compiles_what_a_new_process_does(
+def test_a_process_that_read_headers_compiles_like_a_new_one(
     home: LeanHome, compiler: WasmCompiler
 ) -> None:
     with closing(WasmCompiler(lambda: home)) as own:
@@ -52,7 +54,7 @@ def test_who_has_read_headers_compiles_what_a_new_process_does(
     assert compiler.pid == first
 
 
-def test_where_code_of_a_module_has_run_nothing_else_is_compiled(compiler: WasmCompiler) -> None:
+def test_a_compiler_that_ran_code_of_a_module_is_replaced(compiler: WasmCompiler) -> None:
     """Leftovers of its code: a thread that works on the memory may be unknown to Lean."""
     pids = []
     for text in (TRACES, BASIC, LOOKS):
@@ -63,30 +65,28 @@ def test_where_code_of_a_module_has_run_nothing_else_is_compiled(compiler: WasmC
     assert len(set(pids)) == 3
 
 
-def test_who_has_started_a_thread_is_not_made_as_new(home: LeanHome) -> None:
+def test_a_process_with_a_thread_is_not_renewed(home: LeanHome) -> None:
     process = LeanProcess(home)
     try:
-        for op, fields in (
-            ("provide", {"modules": [], "options": []}),
-            ("compile", {"module": "Foo.Some", "text": THREAD}),
-        ):
-            assert process.request(op, soft=60.0, hard=90.0, fields=fields).ok
-        refused = process.request("renew", soft=60.0, hard=90.0, fields={})
+        for request in (Provide(modules=[]), Compile(module="Foo.Some", text=THREAD)):
+            assert process.request(request, soft=60.0, hard=90.0).ok
+        refused = process.request(Renew(), soft=60.0, hard=90.0)
     finally:
         process.kill()
     assert "another thread works on this memory" in refused.error
 
 
-def test_who_has_read_something_does_not_judge_however_new(home: LeanHome) -> None:
+def test_a_renewed_process_that_read_a_text_does_not_judge(home: LeanHome) -> None:
     process = LeanProcess(home)
     try:
-        for op, fields in (("headers", {"texts": [BASIC]}), ("renew", {})):
-            assert process.request(op, soft=60.0, hard=90.0, fields=fields).ok
-        question = {
-            "library": ["Init"], "original": "", "implemented": [], "data": "", "allowed": [],
-            "targets": [], "stated": [], "separately": False,
-        }  # fmt: skip
-        refused = process.request("judge", soft=60.0, hard=90.0, fields=question)
+        for request in (Headers(texts=[BASIC]), Renew()):
+            assert process.request(request, soft=60.0, hard=90.0).ok
+        text, names = msgspec.Raw(b'""'), msgspec.Raw(b"[]")
+        question = Judge(
+            data=text, allowed=[], targets=[], stated=names, separately=False,
+            library=["Init"], original=text, implemented=names,
+        )  # fmt: skip
+        refused = process.request(question, soft=60.0, hard=90.0)
     finally:
         process.kill()
     assert "has read texts" in refused.error

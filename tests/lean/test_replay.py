@@ -11,7 +11,8 @@ import pytest
 
 from tests.here import lent_replayer
 from treewright.lean.hosts.wasm.home import LeanHome
-from treewright.lean.verify.additions import find_additions
+from treewright.lean.session.answers import Diagnostic
+from treewright.lean.verify.additions import find_additions, new_errors
 from treewright.lean.verify.replayer import Replayer
 
 pytestmark = pytest.mark.xdist_group("lean-replay")
@@ -48,6 +49,27 @@ def test_helper_lemmas_may_be_added(replayer: Replayer) -> None:
     verdict = replayer.text(FILE, candidate, ["Demo.main"], declarations=True)
     assert verdict.proved, verdict
     assert replayer.text(FILE, candidate, ["Demo.main"]).reason == "escape"
+
+
+def test_an_error_elsewhere_that_names_a_line_may_move(replayer: Replayer) -> None:
+    """Lean's table of recursive calls names their lines."""
+    loop = "def loop : Nat → Nat → Nat\n  | 0, m => m\n  | n, m => loop (n + 1) m + loop m n\n"
+    original = f"theorem t (p q : Prop) (hp : p) (hq : q) : p ∧ q := by\n  sorry\n{loop}"
+    candidate = original.replace("  sorry", "  constructor\n  · exact hp\n  · exact hq")
+    verdict = replayer.text(original, candidate, ["t"])
+    assert verdict.proved, verdict
+
+
+def test_errors_are_the_same_if_their_numbers_moved_with_them() -> None:
+    def error(line: int, text: str) -> Diagnostic:
+        return Diagnostic("error", text, line, 0)
+
+    before = [error(5, "see line 7: x1"), error(5, "see line 7: x1 ?m.13")]
+    moved = [error(8, "see line 10: x1"), error(8, "see line 7: x1 ?m.15")]
+    assert new_errors(moved, before) == ()
+    assert new_errors([*moved, moved[0]], before) == (moved[0],)
+    for text in ("see line 9: x1", "see line 10: x2", "see line 10: x1 x1"):
+        assert new_errors([error(8, text)], before) == (error(8, text),)
 
 
 def test_without_names_every_open_declaration_is_a_target(replayer: Replayer) -> None:
@@ -170,7 +192,7 @@ def test_a_filled_definition_may_not_become_another_term(replayer: Replayer) -> 
     assert "f" in verdict.detail
 
 
-def test_what_a_text_declared_elsewhere_must_stay(replayer: Replayer) -> None:
+def test_other_declarations_of_the_original_must_stay_unchanged(replayer: Replayer) -> None:
     original = "theorem first : 1 + 1 = 2 := rfl\ntheorem target : 2 + 2 = 4 := by\n  sorry\n"
     weaker = "theorem first : True := trivial\ntheorem target : 2 + 2 = 4 := by\n  rfl\n"
     gone = "theorem target : 2 + 2 = 4 := by\n  rfl\n"
@@ -335,7 +357,7 @@ def test_an_error_hides_nothing(replayer: Replayer, original: str, proof: str, r
     assert replayer.text(original, f"{head}{proof}{tail}", ["target"]).reason == reason
 
 
-def test_what_is_still_a_sorry_is_named(replayer: Replayer) -> None:
+def test_remaining_sorries_are_named(replayer: Replayer) -> None:
     lines = "theorem a : 1 = 1 := sorry\ntheorem b : 2 = 2 := sorry\ntheorem c : 2 = 2 := sorry\n"
     candidate = lines.replace("1 = 1 := sorry", "1 = 1 := rfl")
     candidate = candidate.replace("c : 2 = 2 := sorry", "c : 2 = 2 := b")

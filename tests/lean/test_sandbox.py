@@ -143,7 +143,7 @@ def test_the_node_process_may_not_write_or_spawn(home: LeanHome, tmp_path: Path)
     """The outer ring: Node's permission model, with the very flags a session runs under."""
     import subprocess
 
-    from treewright.lean.hosts.wasm.launch import node_flags
+    from treewright.lean.hosts.wasm.home import node_flags
 
     script = (
         "try{require('fs').writeFileSync('%s','x');console.log('wrote')}catch(e){console.log(e.code)}"

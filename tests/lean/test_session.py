@@ -25,14 +25,14 @@ from treewright.lean.session.answers import (
     TacticError,
     Timeout,
 )
+from treewright.lean.session.errors import LeanError, MissingModule
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import LeanError, LeanSession, MissingModule
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 
 
-def test_it_is_a_lean_session(lean: HostSession) -> None:
-    assert isinstance(lean, LeanSession)
+def test_a_host_session_of_the_bundled_lean(lean: HostSession) -> None:
+    assert isinstance(lean, HostSession)
     assert lean.info.backend == "wasm"
     assert lean.info.lean.startswith(choice.BUNDLED_VERSION)
 
@@ -444,7 +444,7 @@ def test_a_text_that_says_module_is_one(lean: HostSession) -> None:
     assert not plain.errors
 
 
-def test_what_print_axioms_does_not_see_it_says(lean: HostSession) -> None:
+def test_print_axioms_mentions_the_axioms_of_the_library(lean: HostSession) -> None:
     text = """axiom magic : ∀ n : Nat, n = 0
 theorem rests : 3 + 4 = 0 := (Nat.add_comm 3 4).trans (magic (4 + 3))
 #print axioms rests

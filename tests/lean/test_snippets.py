@@ -14,7 +14,7 @@ AT_LEAST = 50  # of each half
 
 
 @pytest.mark.parametrize("half", ["tuned", "held-out"])
-def test_what_lean_users_write_is_taken(
+def test_snippets_of_lean_users_are_checked_as_expected(
     lean_session: Callable[[], HostSession], half: Half
 ) -> None:
     chosen = [snippet for snippet in snippets() if snippet.half == half]

@@ -7,7 +7,7 @@ import json
 import subprocess
 
 from tests.lean import small_module
-from treewright.lean.hosts.wasm import launch, module_patches
+from treewright.lean.hosts.wasm import home, module_patches
 from treewright.lean.hosts.wasm.home import find_node
 
 _LOOK_UP = """
@@ -34,7 +34,7 @@ def test_all_symbols_are_found_and_few_are_exports() -> None:
     patched, index = module_patches.patch(small_module.module(), script)
     names = list(small_module.functions())
     request = json.dumps(
-        [str(launch.RUNTIME), *(base64.b64encode(x).decode() for x in (patched, index)), names]
+        [str(home.RUNTIME), *(base64.b64encode(x).decode() for x in (patched, index)), names]
     )
     done = subprocess.run(
         [find_node(), "-e", _LOOK_UP], input=request, capture_output=True, text=True, check=True

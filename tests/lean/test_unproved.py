@@ -8,7 +8,9 @@ import pytest
 
 from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
-from treewright.lean.session.host_session import HostSession, hard_limit
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.process import hard_limit
+from treewright.lean.session.protocol import Request
 
 pytestmark = pytest.mark.xdist_group("lean-session")
 QUIET = "set_option warn.sorry false\n"
@@ -35,7 +37,7 @@ def checked(lean: HostSession, text: str) -> CheckResult:
         ("theorem fine : 1 = 1 := rfl\n" + QUIET, ()),
     ],
 )
-def test_what_rests_on_sorry_is_named(lean: HostSession, text: str, names: tuple[str, ...]) -> None:
+def test_uses_of_sorry_are_named(lean: HostSession, text: str, names: tuple[str, ...]) -> None:
     result = checked(lean, text)
     assert result.unproved == names
     assert result.ok == (not names)
@@ -71,9 +73,9 @@ def test_the_limit_is_the_text_s_own_and_not_the_imports(home: LeanHome) -> None
         asked: list[tuple[str, float]] = []
         request = session._process.request
 
-        def noting(op: str, **details: Any) -> Any:
-            asked.append((op, details["hard"]))
-            return request(op, **details)
+        def noting(sent: Request[Any], **limits: Any) -> Any:
+            asked.append((type(sent).__name__.lower(), limits["hard"]))
+            return request(sent, **limits)
 
         session._process.request = noting
         loop = "partial def f (n : Nat) : IO Unit := f (n + 1)\n#eval f 0"

@@ -88,7 +88,7 @@ def test_a_module_with_other_code_is_refused() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\0asm\1\0\0\0", b"no module", small_module.module()[:-9]])
-def test_what_is_no_module_is_refused(data: bytes) -> None:
+def test_bytes_that_are_not_a_wasm_module_are_refused(data: bytes) -> None:
     with pytest.raises(PatchError, match="exactly"):
         _patch(data)
 

@@ -154,7 +154,7 @@ def test_a_lakefile_that_is_all_program_leaves_a_note(tmp_path: Path) -> None:
     assert "every file below the package counts" in found.notes[0]
 
 
-def test_what_is_damaged_is_said(tmp_path: Path) -> None:
+def test_damaged_project_files_are_reported(tmp_path: Path) -> None:
     write(tmp_path / "lakefile.toml", "name = ")
     with pytest.raises(UsageError, match="is not TOML"):
         open_workspace(tmp_path)

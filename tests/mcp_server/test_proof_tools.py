@@ -8,7 +8,7 @@ import pytest
 
 from tests.lean.endless import SLOW
 from tests.mcp_server.agent import Agent, Failed
-from treewright.lean.verify.certificate import digest
+from treewright.lean.verify.verdict import digest
 
 pytestmark = pytest.mark.xdist_group("mcp")
 

@@ -8,7 +8,7 @@ from tests.mcp_server.agent import Agent, Failed
 from tests.toy import ToyRepository
 from tests.tree.runs import RUN_ID
 from treewright.tree.records import store
-from treewright.tree.run import commands
+from treewright.tree.run import command_files
 
 pytestmark = pytest.mark.xdist_group("mcp")
 BAD = [
@@ -94,7 +94,7 @@ def test_steering_leaves_the_same_command_as_the_program(
     idea = "# Another one\n\nTry A at 2.\n"
     sent = served.call("tree_steer", run=RUN_ID, action="inject", what=idea, at="n0001", first=True)
     run_dir = target.run_dir(RUN_ID)
-    waiting = commands.list_commands(run_dir, store.load(run_dir)).waiting
+    waiting = command_files.list_commands(run_dir, store.load(run_dir)).waiting
     assert [command.command_id for command in waiting] == [sent["command_id"]]
     assert waiting[0].action == "inject"
     assert (waiting[0].node_id, waiting[0].first) == ("n0001", True)

@@ -17,10 +17,10 @@ from treewright.kernel.storage.run_directory import STATE_DIR
 from treewright.lean import processes
 from treewright.lean.session.answers import ProofState
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
-from treewright.mcp_server import goal_store, premise_tools, run_tools, server_state, warm_lean
+from treewright.mcp_server import run_tools, server_state, source_tools, warm_lean
 from treewright.mcp_server.call import Call, Stopped
 from treewright.mcp_server.server_state import ServerState
-from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.tool import Answer, Arguments, tool
 from treewright.mcp_server.warm_lean import LeanWorker, WarmLean
 
 # -- runs -----------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ def test_a_place_without_processes_reopens_its_project(tmp_path: Path) -> None:
 
 
 def test_states_are_freed_in_their_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(goal_store, "MAX_GOALS", 1)
-    kept = goal_store.GoalStore()
+    monkeypatch.setattr(server_state, "MAX_GOALS", 1)
+    kept = server_state.GoalStore()
     one, other, lost = (cast("Any", SimpleNamespace(alive=alive)) for alive in (True, True, False))
     states = [cast("ProofState", name) for name in ("in one", "in other", "in lost", "last")]
     for session, state in zip((one, other, lost, one), states, strict=True):
@@ -191,7 +191,7 @@ def test_an_index_is_not_closed_during_a_search(
             closed.append(self.path)
 
     def ask(name: str, call: Call) -> None:
-        premise_tools.search(server, premise_tools.PremisesArguments("a", imports=(name,)), call)
+        source_tools.premises(server, source_tools.PremisesArguments("a", imports=(name,)), call)
 
     monkeypatch.setattr(server_state, "default_path", lambda names: tmp_path / names[0])
     monkeypatch.setattr(
@@ -212,13 +212,13 @@ def test_the_error_of_a_slow_call_states_its_time_limit(
 
     monkeypatch.setattr(server, "STARTING_SECONDS", 0.125)
 
-    def work(server: ServerState, given: Arguments, call: Call) -> Answer:
+    @tool("slow", lambda given: 0.125)
+    def slow(server: ServerState, given: Arguments, call: Call) -> Answer:
         call.stop.wait()
         return Answer()
 
-    tool = Tool("slow", "Waits.", Arguments, Answer, work, lambda given: 0.125)
     params = server.mcp_types.CallToolRequestParams(name="slow", arguments={})
-    tools = server.ToolServer(ServerState([tmp_path]), [tool])
+    tools = server.ToolServer(ServerState([tmp_path]), [slow])
     result = asyncio.run(tools._call(cast("Any", None), params))
     assert result.is_error
     assert "not finished after 0.25 s" in str(result.content[0])

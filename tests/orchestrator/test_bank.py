@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, accept
-from treewright.cli.bank import bank as bank_command
+from treewright.cli.portfolio import bank as bank_command
 from treewright.kernel.errors import UsageError
 from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.bank_run import run_bank

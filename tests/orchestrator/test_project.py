@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,13 +19,10 @@ from tests.orchestrator.test_durability import children
 from tests.signals import as_from_a_terminal
 from tests.waiting import gone, until
 from treewright.cli.sorries import sorries
-from treewright.lean import choice
-from treewright.lean.session.host_session import HostSession
 from treewright.orchestrator.background import Background
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.ledger import Ledger
 from treewright.orchestrator.types import StrategyType
-from treewright.orchestrator.workers.lean_access import LeanAccess
 
 pytestmark = pytest.mark.xdist_group("orchestrator-lean")
 
@@ -62,35 +59,6 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-class Borrowed:
-    """A session that its users do not close."""
-
-    def __init__(self, session: HostSession) -> None:
-        self._session = session
-
-    def close(self) -> None:
-        pass
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._session, name)
-
-
-@pytest.fixture
-def borrowed(lean_access: LeanAccess, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """`open_session` gives one of the shared sessions."""
-
-    async def start() -> None:
-        async with lean_access.session():
-            pass
-
-    asyncio.run(start())
-    assert lean_access._lean is not None
-    with lean_access._lean.session() as session:
-        monkeypatch.setattr(choice, "open_session", lambda choice: Borrowed(session))
-        yield
-
-
-@pytest.mark.usefixtures("borrowed")
 def test_sorries_are_what_lean_says_they_are(project: Path) -> None:
     done = CliRunner().invoke(sorries, [str(project), "--json", "--timeout", "300"])
     assert done.exit_code == 1, "one file could not be read"

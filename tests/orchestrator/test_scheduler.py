@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.orchestrator.fakes import FakeWorker, Raising, accept, refuse
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
 from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.ledger.ledger import Ledger

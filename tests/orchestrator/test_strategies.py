@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.here import Program
-from treewright.cli.bank import bank as bank_command
+from treewright.cli.portfolio import bank as bank_command
 from treewright.dashboard import orchestrator_view
 from treewright.dashboard.roots import Roots
 from treewright.kernel.errors import UsageError

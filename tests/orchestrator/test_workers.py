@@ -281,7 +281,7 @@ class Ending:
     async def check_goal(self, *_: object) -> None:
         pass
 
-    async def reading(self, work: object) -> None:
+    async def run(self, work: object) -> None:
         pass
 
     async def start(self, statement: str) -> SessionLost:

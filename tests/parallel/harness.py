@@ -9,8 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from treewright.kernel.executors.protocol import Done, Worker, WorkerLost
-from treewright.tree.evaluating.heldout import HeldoutRequest
-from treewright.tree.evaluating.request import EvalRequest
+from treewright.tree.evaluating.request import EvalRequest, HeldoutRequest
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.run.cleanup import Retention
 from treewright.tree.run.coordinator import Coordinator

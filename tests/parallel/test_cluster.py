@@ -25,7 +25,7 @@ from tests.tree.steady.running import REAL as STEADY
 from tests.tree.steady.running import as_bytes, steady
 from treewright.kernel.executors import dask
 from treewright.kernel.procs import proctree
-from treewright.tree.evaluating import dask_executor, transport
+from treewright.tree.evaluating import remote_executor
 from treewright.tree.evaluating.remote_worker import start_ref
 from treewright.tree.records import store
 from treewright.tree.records.model import UNSET, Manifest
@@ -198,16 +198,15 @@ def test_a_shallow_clone_gives_the_same_tree(machines, toy, tmp_path):
     assert validate(run_dir, cut.path) == []
 
 
-def test_a_large_bundle_is_transferred_once(machines, toy, serial, monkeypatch):
-    monkeypatch.setattr(dask_executor, "_SCATTERED_BYTES", 100)
+def test_a_bundle_is_packed_once(machines, toy, serial, monkeypatch):
     packed: list[str] = []
-    real = transport._pack
+    real = remote_executor._pack
 
     def pack(request, name):
         packed.append(start_ref(request))
         return real(request, name)
 
-    monkeypatch.setattr(transport, "_pack", pack)
+    monkeypatch.setattr(remote_executor, "_pack", pack)
     on_cluster = Parallelism(3, "dask", machines.address)
     run_dir = search(
         toy.path, "run", REAL, parallelism=on_cluster, retention=Retention(rejected_worktrees=True)
@@ -265,8 +264,10 @@ def test_caps_hold_on_a_cluster_and_can_be_raised(machines, toy) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_same_code_is_swept_once_on_a_cluster(machines, toy, workers: int) -> None:
-    """Two workers with the same code at the same moment: one waits for the recorded result."""
+def test_recorded_results_of_the_same_code_are_used_on_a_cluster(
+    machines, toy, workers: int
+) -> None:
+    """Two workers that have the same code at the same moment may both measure it."""
     have_twins(toy)
     flags = ("--max-parallel-evals", str(workers), "--max-depth", "1", "--ideas-per-node", "2")
     done = run(toy, machines.address, *flags)
@@ -274,36 +275,15 @@ def test_the_same_code_is_swept_once_on_a_cluster(machines, toy, workers: int) -
     found = store.load(toy.run_dir("run")).evaluations
     sources = {eval_id: each.results_from for eval_id, each in found.items()}
     used = {"e000001": UNSET, "e000002": "e000001"}
-    assert sources == used or (workers > 1 and sources == {"e000001": "e000002", "e000002": UNSET})
+    if workers == 1:
+        assert sources == used
+    else:
+        assert list(sources.values()).count(UNSET) >= 1
     assert all(each.results_csv is not None for each in found.values())
     for eval_id, source in sources.items():
         log = toy.run_dir("run") / found[eval_id].experiment_dir / "sweep.log"
         assert log.exists() == (source is UNSET)
     assert validate(toy.run_dir("run"), toy.path) == []
-
-
-def test_a_worker_waiting_for_a_killed_one_measures_instead(private, gated, gate) -> None:
-    """Two workers have the same code, one of them measures it and is killed."""
-    have_twins(gated)
-    flags = ("--max-parallel-evals", "2", "--max-depth", "1", "--ideas-per-node", "2")
-    with program.start(
-        command(gated, private.address, *flags),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as coordinator:  # fmt: skip
-        eventually(lambda: len(started(gated)) == 2 and waiting(gate), "one of two sweeps")
-        (measuring,) = waiting(gate)
-        of = {worker.pid: name for name, worker in private.workers.items()}
-        private.end(of[parent(measuring)])
-        eventually(lambda: len(waiting(gate)) == 2, "the other one's sweep")
-        (gate / "hold").unlink()
-        _, stderr = coordinator.communicate(timeout=240)
-    assert coordinator.returncode == 0, stderr
-    found = store.load(gated.run_dir("run")).evaluations
-    sources = [each.results_from for each in found.values()]
-    assert sources.count(UNSET) == 1, "one of them has the other's"
-    logs = [gated.run_dir("run") / each.experiment_dir / "sweep.log" for each in found.values()]
-    assert [log.exists() for log in logs].count(True) == 1, "what one has measured was used"
-    assert validate(gated.run_dir("run"), gated.path) == []
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
@@ -340,11 +320,8 @@ def test_a_killed_worker_costs_one_attempt_and_leaves_no_process(private, gated,
     found = events(gated.run_dir("run"))
     lost = [e for e in found if e["type"] == "requeued" and e["reason"] == "worker_lost"]
     assert len(lost) == 1
-    assert lost[0]["usage"]["prompt_tokens"] == 100, "what it had spent went with it"
-    assert lost[0]["roles"]["planner"]["prompt_tokens"] == 100
-    made = decisions(gated.run_dir("run"))
-    assert made.pop("spent")["prompt_tokens"] == serial.pop("spent")["prompt_tokens"] + 100
-    assert made | {"roles": None} == serial | {"roles": None}
+    assert not lost[0].get("usage", {}).get("prompt_tokens"), "what it had spent is unknown"
+    assert decisions(gated.run_dir("run")) == serial
     assert sweeps(gated) == []
 
 

@@ -12,7 +12,7 @@ import pytest
 from treewright.kernel.errors import LeaseLost
 from treewright.kernel.procs.cancellation import Fence
 from treewright.kernel.storage.lease import Lease
-from treewright.tree.evaluating import transport
+from treewright.tree.evaluating import remote_executor
 from treewright.tree.evaluating.remote_worker import RemoteResult
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.run.parallelism import _cluster_directory
@@ -39,11 +39,11 @@ def test_a_result_for_a_replaced_owner_is_not_unpacked(tmp_path: Path) -> None:
     first = Lease.acquire(tmp_path / "lease")
     fence = Fence(threading.Event(), first.check)
     log = tmp_path / "eval" / "e000001" / "experiment" / "sweep.log"
-    transport.receive(Request(tmp_path), arrived(), fence)  # pyright: ignore[reportArgumentType]
+    remote_executor.receive(Request(tmp_path), arrived(), fence)  # pyright: ignore[reportArgumentType]
     second = Lease.acquire(tmp_path / "lease", force=True)
     log.write_text("the successor's")
     with pytest.raises(LeaseLost):
-        transport.receive(Request(tmp_path), arrived(), fence)  # pyright: ignore[reportArgumentType]
+        remote_executor.receive(Request(tmp_path), arrived(), fence)  # pyright: ignore[reportArgumentType]
     assert log.read_text() == "the successor's"
     first.release()
     second.release()
@@ -79,7 +79,7 @@ def entry(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.T
 
 def take(run_dir: Path, *entries: tarfile.TarInfo) -> Path:
     fence = Fence(threading.Event(), lambda: None)
-    transport.receive(Request(run_dir), arrived(*entries), fence)  # pyright: ignore[reportArgumentType]
+    remote_executor.receive(Request(run_dir), arrived(*entries), fence)  # pyright: ignore[reportArgumentType]
     return run_dir / "eval" / "e000001" / "experiment"
 
 

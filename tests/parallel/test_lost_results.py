@@ -37,7 +37,7 @@ def test_a_result_lost_with_its_worker_counts_as_a_lost_worker(
     begun = Path(tempfile.mkdtemp(dir=machines.directory))
 
     def work(name: str, place: str) -> tuple[bytes, str, int]:
-        from treewright.tree.evaluating.remote_worker import begin_once
+        from treewright.kernel.executors.dask_worker import begin_once
 
         begin_once(name)
         (Path(place) / str(os.getpid())).touch()

@@ -27,7 +27,7 @@ from tests.tree.test_cheats import new_file
 from treewright.kernel.executors.protocol import Done, WorkerLost
 from treewright.kernel.procs import process
 from treewright.kernel.procs.cancellation import Deadline
-from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating.request import HeldoutOutcome, HeldoutRequest
 from treewright.tree.records import layout, store
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.run.creation import Shape

@@ -9,7 +9,7 @@ import pytest
 import treewright as package
 from tests.here import Program
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.lean.verify import api
+from treewright.lean import processes
 from treewright.lean.verify.verdict import Verdict
 
 pytestmark = pytest.mark.xdist_group("lean-session")
@@ -76,14 +76,14 @@ def test_a_fault_is_no_verdict(
     treewright_here: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A check that timed out cannot be had at will, so the answer of one is put in its place."""
-    lent = api.Replayer
+    lent = processes.Replayer
 
     def lost(*given, **more):
         made = lent(*given, **more)
         made.text = lambda *_, **__: Verdict("timeout", "the judge took too long")
         return made
 
-    monkeypatch.setattr(api, "Replayer", lost)
+    monkeypatch.setattr(processes, "Replayer", lost)
     with pytest.raises(package.NoVerdict, match=r"no verdict \(timeout\).*larger timeout"):
         package.verify(OPEN, OPEN + "\n")
     with pytest.raises(UsageError, match=r"give pathlib.Path\('A.lean'\)"):

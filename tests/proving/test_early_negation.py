@@ -125,7 +125,7 @@ def test_searches_in_another_order_are_found_offline(prove: Prove) -> None:
         assert "order" in replay_offline(directory, build_source(SLOW)).difference
 
 
-def test_a_goal_that_is_said_to_be_refuted_early_was(prove: Prove) -> None:
+def test_a_changed_stop_reason_of_an_early_negation_is_noticed(prove: Prove) -> None:
     _, directory = prove("∀ n : Nat, n < 5", MANY)
     trace = directory / "trace.jsonl"
     text = trace.read_text()

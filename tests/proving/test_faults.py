@@ -9,7 +9,7 @@ import pytest
 
 from tests.proving.runs import Prove, SessionFactory, resume
 from treewright.lean.session.answers import SessionLost
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Reason, Verdict
 from treewright.proving.records import GoalResult

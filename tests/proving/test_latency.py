@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("lean-session")
 
 TRIVIAL = "∀ p q : Prop, p ∧ q → q ∧ p"
 NEEDED = (
-    "treewright.cli.prove", "treewright.cli.prove_sources", "treewright.cli.prove_progress",
+    "treewright.cli.prove", "treewright.cli.prove_settings", "treewright.cli.prove_progress",
     "treewright.proving.prover", "treewright.proving.report", "treewright.lean.choice",
 )  # fmt: skip
 

@@ -10,8 +10,8 @@ import pytest
 
 from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.session.answers import SessionLost, StepResult
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import LeanError, LeanSession
 from treewright.lean.session.knowledge import NOTHING_KNOWN
 from treewright.proving.environment import GoalError, LeanEnvironment, stable
 
@@ -39,7 +39,7 @@ class Kept:
         return self.started[-1]
 
     def __call__(self, statement: str, **settings: float) -> LeanEnvironment:
-        def opening(session: LeanSession) -> StepResult:
+        def opening(session: HostSession) -> StepResult:
             return session.start(statement)
 
         return LeanEnvironment(self.take, opening, **settings)  # pyright: ignore[reportArgumentType]
@@ -50,7 +50,7 @@ def on(home: LeanHome, sessions: list[HostSession]) -> Kept:
     return Kept(home, sessions)
 
 
-def test_every_goal_is_a_subgoal_of_its_own(on: Kept) -> None:
+def test_each_goal_after_a_tactic_is_a_separate_subgoal(on: Kept) -> None:
     environment = on("∀ p q : Prop, p → q → p ∧ q")
     root = environment.root()
     assert root.goals[0].target == "∀ (p q : Prop), p → q → p ∧ q"
@@ -163,9 +163,9 @@ class Gone:
 def test_a_lean_that_does_not_stay_alive_is_no_outcome_of_a_tactic(on: Kept) -> None:
     """A tactic that ends Lean has failed. A goal that cannot be opened any more says nothing of
     the tactics that were tried on it, nor that nothing is known that would help."""
-    started: list[LeanSession | Gone] = []
+    started: list[HostSession | Gone] = []
 
-    def start() -> LeanSession | Gone:
+    def start() -> HostSession | Gone:
         started.append(Gone() if started else on.take())
         return started[-1]
 

@@ -99,9 +99,7 @@ def trace_of(run: Path) -> list[object]:
     return [without_clock(line) for line in read_trace(run / "trace.jsonl")]
 
 
-def test_a_run_without_a_model_says_nothing_of_one(
-    tmp_path: Path, treewright_here: Program
-) -> None:
+def test_a_run_without_a_model_reports_no_usage(tmp_path: Path, treewright_here: Program) -> None:
     done = treewright_here("prove", "--statement", "1 = 1", "--json", cwd=tmp_path)
     told = json.loads(done.stdout)
     assert (told["answers"], told["usage"]) == (0, None)

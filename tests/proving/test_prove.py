@@ -21,7 +21,6 @@ from tests.waiting import until
 from treewright.kernel.errors import TreewrightError
 from treewright.lean.session.answers import ProofState
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.proving import targets
 from treewright.proving.cell_settings import CellSettings
@@ -171,7 +170,7 @@ def test_a_file_is_elaborated_once_for_all_its_sorries(
             checked.append(source)
             return real(source, **kwargs)
 
-    counted = cast("LeanSession", Counted())
+    counted = cast("HostSession", Counted())
     specs = targets.read_file_goals(cast("FileTarget", target), counted)
     opened = [spec.opening(counted) for spec in specs]
     assert [state.goals[0].target for state in opened if isinstance(state, ProofState)] == [

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.proving.report_sample import GOLDEN, golden_files, two_goals, write_sample
 from tests.proving.traces import SOLVED, iterations, search
 from treewright.kernel.errors import UsageError
+from treewright.kernel.text.charts import Series, line_chart, thin
 from treewright.proving.records import GoalResult, Iteration
 from treewright.proving.report import write_report
-from treewright.proving.report.charts import Series, line_chart, thin
 
 
 def test_golden_files() -> None:

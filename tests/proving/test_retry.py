@@ -107,7 +107,7 @@ def test_a_true_theorem_is_proved_without_the_open_lemma_next_to_it(
 
 
 @ENGINES
-def test_cut_off_anywhere_it_is_continued(
+def test_a_retry_cut_off_at_any_record_continues(
     prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, settings: Settings
 ) -> None:
     _, directory = prove(parse(f"{written(tmp_path)}:flip_flip", None), settings)
@@ -123,7 +123,7 @@ def test_cut_off_anywhere_it_is_continued(
         assert lines_of(directory) == expected, kept
 
 
-def test_killed_in_the_middle_of_it_the_trace_is_the_same(
+def test_a_retry_killed_in_the_middle_gives_the_same_trace(
     tmp_path: Path, treewright_here: Program
 ) -> None:
     written(tmp_path)
@@ -176,6 +176,28 @@ def test_two_sorries_of_one_declaration_both_get_along_without(
     result, directory = prove(parse(f"{written(tmp_path, text)}:both", None), ONE)
     assert [goal.status for goal in result.goals] == ["proved", "proved"]
     source = build_source(ONE)
+    assert replay_offline(directory, source).difference == ""
+    assert replay_live(directory, sessions, source, replayer).difference == ""
+
+
+@ENGINES
+def test_an_open_lemma_that_an_attribute_brings_in_is_left_out_too(
+    prove: Prove, sessions: SessionFactory, replayer: Replayer, tmp_path: Path, settings: Settings
+) -> None:
+    """`simp` closes the goal by it, and the script does not name it."""
+    text = TAPE.replace("theorem flip_eq", "@[simp] theorem flip_eq")
+    settings = msgspec.structs.replace(
+        settings, sources=msgspec.structs.replace(KNOWN, tactics="simp\n", noise=0.0)
+    )
+    result, directory = prove(parse(f"{written(tmp_path, text)}:flip_flip", None), settings)
+    lines = read_trace(directory / "trace.jsonl")
+    first, last = [line for line in lines if isinstance(line, GoalResult)]
+    assert (first.status, first.proof) == ("partial", "simp")
+    (opened,) = [line for line in lines if is_retry(line) and isinstance(line, GoalOpened)]
+    assert opened.without == ("flip_eq",)
+    assert (last.status, last.retry) == ("proved", "solved")
+    assert result.certificate is not None
+    source = build_source(settings)
     assert replay_offline(directory, source).difference == ""
     assert replay_live(directory, sessions, source, replayer).difference == ""
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from tests.proving.runs import LEAN, Prove, SessionFactory, resume
 from treewright.cli.replay import replay
-from treewright.lean.verify.certificate import digest
 from treewright.lean.verify.replayer import Replayer
+from treewright.lean.verify.verdict import digest
 from treewright.proving import run as runs
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.records import GoalResult, Iteration

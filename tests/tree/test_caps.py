@@ -16,12 +16,11 @@ from treewright.llm.usage import Usage
 from treewright.tree.deciding import caps
 from treewright.tree.deciding.caps import Allowance
 from treewright.tree.records.model import EvalOutcome, Manifest, Unset
-from treewright.tree.run.creation import Shape
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.faults import Paused
 from treewright.tree.run.meter import CallCosts, Meter
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.run.parallelism import Parallelism
-from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 CENT = {"prompt_tokens": 80, "completion_tokens": 20, "cost_usd": 0.01}

@@ -16,8 +16,7 @@ from tests.tree.making import evaluation
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config as configuration
 from treewright.tree.cheats import Trial, try_cheats
-from treewright.tree.cheats.cheat_code import inserted
-from treewright.tree.cheats.corpus import corpus
+from treewright.tree.cheats.corpus import corpus, inserted
 from treewright.tree.cheats.verdicts import verdict
 from treewright.tree.records.model import Decision, EvalError, GateDecision
 

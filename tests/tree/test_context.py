@@ -9,7 +9,7 @@ from tests.tree.making import LOSS, manifest
 from tests.tree.runs import search
 from treewright.tree.config import Config, MutateIdeas, SweepConfig, load
 from treewright.tree.ideas import node_description
-from treewright.tree.ideas.history_markdown import render_history
+from treewright.tree.ideas.node_description import render_history
 from treewright.tree.ideas.search_history import Outcomes, Returned
 from treewright.tree.records import store
 from treewright.tree.records.model import Node

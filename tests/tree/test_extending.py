@@ -11,9 +11,8 @@ from tests.decisions import events
 from tests.toy import ToyRepository, set_parameter
 from treewright.kernel.errors import UsageError
 from treewright.tree.records.model import UNSET, Manifest
-from treewright.tree.run.creation import Shape
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.open import RunRequest, open_run
-from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 DRY: dict[str, Any] = {"sweep_config_limit": 6, "dry_run": True, "dedupe_scope": "none"}

@@ -10,8 +10,8 @@ from tests.tree.making import evaluation, manifest
 from treewright.kernel.storage import run_directory
 from treewright.kernel.storage.lease import Lease
 from treewright.llm.usage import Usage
+from treewright.tree.records import description, layout, store
 from treewright.tree.records import events as ev
-from treewright.tree.records import forecast, layout, store
 from treewright.tree.records.model import Manifest
 
 
@@ -29,7 +29,7 @@ def measured(seconds: list[int], *, tokens: int = 100, cost: float = 0.01, **mor
 
 
 def test_constant_times_have_a_range_without_width() -> None:
-    found = forecast.forecast(measured([60, 60, 60]), 1)
+    found = description.make_forecast(measured([60, 60, 60]), 1)
     assert found is not None
     assert found.evaluations == (0, 5), "none is queued, five may come"
     assert found.tokens == (0, 500)
@@ -41,12 +41,12 @@ def test_constant_times_have_a_range_without_width() -> None:
 def test_the_range_is_a_prediction_interval() -> None:
     """Mean 120 s, standard deviation 60 s, n = 4: t(0.9, 3) = 1.638 on either side of the sum of
     four more, with the standard error 60 * sqrt(4 + 16 / 4)."""
-    found = forecast.forecast(measured([60, 120, 180, 120]), 1)
+    found = description.make_forecast(measured([60, 120, 180, 120]), 1)
     assert found is not None
     deviation = (2 * 60**2 / 3) ** 0.5
     most = 4 * 120 + 1.6377 * deviation * 8**0.5
     assert found.hours[1] * 3600 == pytest.approx(most, rel=1e-3)
-    two = forecast.forecast(measured([60, 120, 180, 120]), 2)
+    two = description.make_forecast(measured([60, 120, 180, 120]), 2)
     assert two is not None
     assert two.hours[1] == pytest.approx(found.hours[1] / 2), "two at once"
 
@@ -56,7 +56,7 @@ def test_queued_evaluations_are_certain() -> None:
     waiting = evaluation(4)
     waiting.status = "pending"
     run.evaluations[waiting.eval_id] = waiting
-    found = forecast.forecast(run, 1)
+    found = description.make_forecast(run, 1)
     assert found is not None
     assert found.evaluations == (1, 5)
     assert 0 <= found.hours[0] < found.hours[1]
@@ -65,7 +65,7 @@ def test_queued_evaluations_are_certain() -> None:
 def test_a_decided_depth_gets_no_further_evaluations() -> None:
     """Depth 1 found three ideas of eight; the last depth has two nodes at most, with eight each."""
     run = measured([60, 60, 60], max_depth=2, beam_width=1, elites=1, current_depth=1)
-    found = forecast.forecast(run, 1)
+    found = description.make_forecast(run, 1)
     assert found is not None
     assert found.evaluations == (0, 16)
 
@@ -88,38 +88,38 @@ def test_the_forecast_uses_an_earlier_run_until_two_evaluations_have_ended(tmp_p
         lease.release()
     (tmp_path / "no run").mkdir()
     run = measured([60])
-    assert forecast.forecast(run, 1) is None, "nothing is known to tell from"
-    found = forecast.forecast(run, 1, tmp_path)
+    assert description.make_forecast(run, 1) is None, "nothing is known to tell from"
+    found = description.make_forecast(run, 1, tmp_path)
     assert found is not None
     assert (found.based_on, found.run) == (3, "newest")
     assert found.evaluations == (0, 7)
-    assert "from 3 of run newest" in forecast.describe(found)
+    assert "from 3 of run newest" in description.describe_forecast(found)
 
 
 def test_a_finished_run_has_no_forecast_and_an_unknown_price_no_cost() -> None:
-    assert forecast.forecast(measured([60, 60], stop_reason="stopped"), 1) is None
+    assert description.make_forecast(measured([60, 60], stop_reason="stopped"), 1) is None
     run = measured([60, 60])
     for one in run.evaluations.values():
         one.usage = Usage(80, 20, 0.0, 100)
-    unknown = forecast.forecast(run, 2)
+    unknown = description.make_forecast(run, 2)
     assert unknown is not None
     assert unknown.cost_usd is None
     assert unknown.tokens == (0, 600)
-    assert "cost unknown" in forecast.describe(unknown)
+    assert "cost unknown" in description.describe_forecast(unknown)
 
 
 def test_the_line_leaves_out_unknown_parts() -> None:
-    paid = forecast.forecast(measured([60, 60, 60]), 1)
+    paid = description.make_forecast(measured([60, 60, 60]), 1)
     assert paid is not None
-    assert forecast.describe(paid) == (
+    assert description.describe_forecast(paid) == (
         "forecast: 0 to 5 more evaluations, 0 to 5 min 00 s, 0 to 500 tokens, "
         "cost 0.00 to 0.05 USD (from 3 of run run)"
     )
     run = measured([60, 60, 60])
     for one in run.evaluations.values():
         one.usage = Usage()
-    free = forecast.forecast(run, 1)
+    free = description.make_forecast(run, 1)
     assert free is not None
-    assert forecast.describe(free) == (
+    assert description.describe_forecast(free) == (
         "forecast: 0 to 5 more evaluations, 0 to 5 min 00 s (from 3 of run run)"
     ), "nobody was asked who costs something"

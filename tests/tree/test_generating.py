@@ -15,8 +15,12 @@ from tests.toy import ToyRepository
 from tests.tree.steady.running import DRY, POLICIES, as_bytes, steady
 from treewright.kernel.executors.protocol import Done
 from treewright.llm.usage import Usage
-from treewright.tree.ideas.idea_directory import DirectorySource
-from treewright.tree.ideas.idea_source import GeneratorFailure, IdeaSourceError, Proposals
+from treewright.tree.ideas.idea_source import (
+    DirectorySource,
+    GeneratorFailure,
+    IdeaSourceError,
+    Proposals,
+)
 from treewright.tree.records import usage_log
 from treewright.tree.records.model import Manifest
 from treewright.tree.run.creation import Shape

@@ -17,8 +17,7 @@ from treewright.kernel.procs import process
 from treewright.kernel.storage import untrusted
 from treewright.tree.agents import transcript
 from treewright.tree.guard import shared_paths
-from treewright.tree.ideas.idea_directory import read_ideas
-from treewright.tree.ideas.idea_source import IdeaSourceError
+from treewright.tree.ideas.idea_source import IdeaSourceError, read_ideas
 from treewright.tree.records import store
 from treewright.tree.report import write_report
 from treewright.tree.validation import validate

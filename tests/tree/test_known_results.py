@@ -18,7 +18,7 @@ from treewright.tree.guard.baselines import DecidingFiles
 @pytest.fixture
 def known(tmp_path: Path) -> KnownResults:
     found = KnownResults(DecidingFiles(tmp_path, tmp_path, "run", dry_run=True))
-    found.claim("tree", "e000001", lambda: None)
+    found.wait_for_turn("tree", "e000001", Deadline(threading.Event()))
     return found
 
 

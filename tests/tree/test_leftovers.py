@@ -11,10 +11,9 @@ from tests.toy import ToyRepository
 from treewright.tree.deciding.leftovers import source_of
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import Manifest
-from treewright.tree.run.creation import Shape
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.run.parallelism import Parallelism
-from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 

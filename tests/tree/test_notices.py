@@ -11,11 +11,10 @@ import pytest
 
 from tests.toy import CONFIG, ToyRepository
 from tests.waiting import until
-from treewright.tree.run import commands
-from treewright.tree.run.creation import Shape
+from treewright.tree.run import command_files
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.faults import Paused
 from treewright.tree.run.open import RunRequest, open_run
-from treewright.tree.run.policy_choice import PolicyChoice
 
 EVENTS = '["new_best", "paused", "steered", "cap_reached", "finished"]'
 
@@ -42,8 +41,8 @@ def run(
     )
     action, _, node = wanted.partition(" ")
     with open_run(request) as coordinator:
-        letter = commands.parse_command(action, node or None, {}, spell_option=str)
-        commands.submit(coordinator.store.run_dir, letter)
+        letter = command_files.parse_command(action, node or None, {}, spell_option=str)
+        command_files.submit(coordinator.store.run_dir, letter)
         coordinator.finish()
         until(lambda: (toy.path / leaves).exists(), what="the command has begun")
 

@@ -16,9 +16,9 @@ from treewright import __version__
 from treewright.kernel.errors import UsageError
 from treewright.tree import config as configuration
 from treewright.tree.config import MetricConfig
-from treewright.tree.deciding import gate, objectives, repeated, scoring
-from treewright.tree.deciding.results import Part, parse_results
-from treewright.tree.evaluating.repeats import in_turns
+from treewright.tree.deciding import objectives, promotion, scoring
+from treewright.tree.deciding.results import NotOneTable, Part, merge_sweeps, parse_results
+from treewright.tree.evaluating.measuring import in_turns
 from treewright.tree.records import store
 from treewright.tree.records.model import UNSET
 from treewright.tree.validation import validate
@@ -255,7 +255,7 @@ def compare(metric: MetricConfig, *rounds: tuple[list[float], list[float]]):
 def test_the_interval_of_a_deterministic_metric_is_its_gain() -> None:
     found = compare(EXACT, ([2.0], [2.0 + 1e-6]))
     assert found.metrics[0].gain_low == found.metrics[0].gain == found.metrics[0].gain_high
-    assert gate.decide(found.recommendation, None).passed
+    assert promotion.decide_gate(found.recommendation, None).passed
     rounding = compare(EXACT, ([2.0], [2.0 + 1e-15])).recommendation
     assert rounding.reasons == ["primary_metric_unchanged"]
 
@@ -312,10 +312,10 @@ def test_several_sweeps_in_one_file_are_read_separately() -> None:
     ]  # fmt: skip
     assert parse_results(data, ["score"]).values == {"score": {0: 1.0}}
     assert parse_results(data, ["score"], part=Part("parent", 2)).values == {"score": {0: -2.0}}
-    with pytest.raises(repeated.NotOneTable, match="other columns"):
-        repeated.merge([(Part(), table(1)), (Part(repeat=2), b"config_id,status\n")])
-    with pytest.raises(repeated.NotOneTable, match="only treewright writes"):
-        repeated.merge([(Part(), data)])
+    with pytest.raises(NotOneTable, match="other columns"):
+        merge_sweeps([(Part(), table(1)), (Part(repeat=2), b"config_id,status\n")])
+    with pytest.raises(NotOneTable, match="only treewright writes"):
+        merge_sweeps([(Part(), data)])
 
 
 def test_reading_skips_rows_outside_the_bounds() -> None:

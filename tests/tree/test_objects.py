@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.toy import ToyRepository
-from treewright.tree.repository import listing, objects
+from treewright.tree.repository import objects
 from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import git
-from treewright.tree.repository.listing import Listing
+from treewright.tree.repository.objects import Listing
 from treewright.tree.repository.staging import Staged, differences, stage_all
 from treewright.tree.repository.worktrees import Worktrees, resolve
 
@@ -37,7 +37,7 @@ def candidate(many: ToyRepository) -> Path:
 
 
 def head(repo: ToyRepository) -> Listing:
-    return listing.listing(repo.path, repo.git("rev-parse", "HEAD").strip())
+    return objects.listing(repo.path, repo.git("rev-parse", "HEAD").strip())
 
 
 def _replace_link(path: Path, target: str) -> None:

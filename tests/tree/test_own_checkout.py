@@ -15,8 +15,8 @@ from tests.tree.runs import search
 from tests.tree.test_cheats import new_file, only_idea
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config
-from treewright.tree.guard import root_checkout, seals
-from treewright.tree.guard.root_checkout import RootVersion
+from treewright.tree.guard import protected_files, seals
+from treewright.tree.guard.protected_files import RootVersion
 from treewright.tree.records import store
 from treewright.tree.records.model import Evaluation
 from treewright.tree.repository import worktrees
@@ -88,18 +88,18 @@ def test_a_sweep_may_leave_results_logs_and_bytecode_in_its_checkout(
     root = RootVersion(own.path, own.git("rev-parse", "HEAD").strip())
     place, package = tmp_path / "own", tmp_path / "package"
     worktrees.export(root.repo, root.commit, place)
-    before = root_checkout.take_snapshot(place)
+    before = protected_files.take_snapshot(place)
     package.mkdir()
     (place / "__pycache__").mkdir()
     for name in ("results.csv", "log", "__pycache__/score.cpython-311.pyc"):
         (place / name).write_bytes(b"1")
     (place / "latest").symlink_to(package)
     os.utime(place / "offset.awk", (1, 1))
-    assert root_checkout.describe_changes(root, place, before) == ""
+    assert protected_files.describe_changes(root, place, before) == ""
     (package / "__init__.py").write_bytes(b"")
-    assert "latest was added" in root_checkout.describe_changes(root, place, before)
+    assert "latest was added" in protected_files.describe_changes(root, place, before)
     (place / "offset.awk").unlink()
-    assert "offset.awk of" in root_checkout.describe_changes(root, place, before)
+    assert "offset.awk of" in protected_files.describe_changes(root, place, before)
 
 
 def test_a_path_of_results_in_the_candidates_checkout_is_refused(toy: ToyRepository) -> None:

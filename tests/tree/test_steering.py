@@ -17,12 +17,11 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import store
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import Command, Steering, describe, new_command
-from treewright.tree.run import commands, steering
-from treewright.tree.run.commands import Letter
-from treewright.tree.run.creation import Shape
+from treewright.tree.run import command_effects, command_files
+from treewright.tree.run.command_files import CommandFile
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.run.parallelism import Parallelism
-from treewright.tree.run.policy_choice import PolicyChoice
 from treewright.tree.validation import validate
 
 BEAM: dict[str, Any] = {"sweep_config_limit": 8, "ideas_per_node": 2, "max_depth": 3}
@@ -61,7 +60,7 @@ def run(
 
 def steer(toy: ToyRepository, action: Any, text: str = "", **fields: Any) -> str:
     command = new_command(action, **fields)
-    commands.submit(toy.run_dir("run"), Letter(command, text))
+    command_files.submit(toy.run_dir("run"), CommandFile(command, text))
     return command.command_id
 
 
@@ -222,8 +221,8 @@ def test_a_ban_does_not_block_on_an_idea_that_has_become_a_pipe(toy: ToyReposito
     try:
         os.write(writer, text)
         command = new_command("ban", pattern="nothing")
-        with pytest.raises(steering.Refused, match="a pipe, not a file"):
-            steering._ban(found, command, toy.run_dir("run"))
+        with pytest.raises(command_effects.Refused, match="a pipe, not a file"):
+            command_effects._ban(found, command, toy.run_dir("run"))
     finally:
         os.close(writer)
 

@@ -24,7 +24,7 @@ from treewright.tree.agents.checkout import Checkout
 from treewright.tree.guard import protected_files
 from treewright.tree.guard.protected_files import find_changed, match_protected
 from treewright.tree.records import store
-from treewright.tree.repository import listing, worktrees
+from treewright.tree.repository import objects, worktrees
 from treewright.tree.repository.excluding import hide_from_status
 from treewright.tree.repository.git import GitError, git, require_clean, try_git
 from treewright.tree.repository.private_repository import private_repository, repositories
@@ -507,7 +507,7 @@ def test_hidden_tampering_is_found(place: Place, script: str, seen) -> None:
 def test_unchanged_files_are_recognised_without_git(place: Place, monkeypatch) -> None:
     path = place.candidate()
     asked = []
-    for module in (protected_files, listing):
+    for module in (protected_files, objects):
         monkeypatch.setattr(module, "git", lambda *args: (asked.append(args[1]), git(*args))[1])
     for _ in range(3):
         assert find_changed(place.toy.path, path, place.head, ["sweep.sh"]) == []

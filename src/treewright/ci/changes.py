@@ -11,10 +11,9 @@ from pathlib import Path
 from treewright.ci.findings import Attempt, Findings, Problem, compare, open_goals
 from treewright.kernel.errors import UsageError
 from treewright.lean.hosts.host import Host
-from treewright.lean.project.import_order import by_written_imports
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.project import Project
-from treewright.lean.project.workspace import find_root
-from treewright.lean.session.host_session import HostSession
+from treewright.lean.project.workspace import by_written_imports, find_root
 from treewright.lean.sorries import FileSorries, extract_files
 from treewright.tree.repository.git import git, top_of, try_git
 
@@ -123,11 +122,9 @@ class SorryReader:
             return
         project = self.project_at(root / here)
         ordered = by_written_imports(root / here, paths)
-        found = extract_files(
-            lambda: HostSession(self.host, project=project), ordered, timeout=self.timeout
-        )
-        for one in found:
-            yield one.path.relative_to(root).as_posix(), one
+        with LeanProcesses(self.host, project) as lean:
+            for one in extract_files(lean.new_session, ordered, timeout=self.timeout):
+                yield one.path.relative_to(root).as_posix(), one
 
 
 def _find_problem(found: FileSorries) -> str:

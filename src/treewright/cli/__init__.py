@@ -1,4 +1,4 @@
-"""The command line: each command has a module, which reads flags, calls an engine and prints.
+"""The command line: each module holds one command or related commands, which call an engine.
 
 Flags and files enter; text on stdout (for programs), text on stderr (for people) and an exit code
 leave. The package may import every other package, and no package imports it. Modules of other

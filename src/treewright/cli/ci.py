@@ -97,7 +97,7 @@ def _find_sorries(
     from treewright.ci.findings import Findings
     from treewright.ci.sorry_prover import SorryProver
     from treewright.cli.prove_progress import narrator
-    from treewright.cli.prove_sources import opened_source
+    from treewright.cli.prove_settings import opened_source
     from treewright.cli.signals import cancel_on_signals
     from treewright.lean.processes import LeanProcesses
 

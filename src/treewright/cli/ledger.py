@@ -43,7 +43,10 @@ def _open_rows(path: Path):
 @ledger_option
 @json_option
 def stats(ledger_path: Path, as_json: bool) -> None:
-    """Show attempts, successes and times of each strategy, and the numbers of proved goals."""
+    """Show the results of each strategy.
+
+    Prints attempts, successes and times of each strategy, and the numbers of proved goals.
+    """
     from treewright.orchestrator.ledger.attempts import (
         STUB_NOTICE,
         collect_statistics,

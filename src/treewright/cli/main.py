@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 import treewright
+from treewright.cli.options import command
 from treewright.cli.output import echo
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, TreewrightError
 from treewright.kernel.operating_system import require_posix
@@ -35,19 +36,23 @@ COMMANDS = {
     "tickets": ("treewright.cli.tickets", "tickets", "Ask for lemmas, and supply them."),
     "tree": ("treewright.cli.tree", "tree", "Search over git commits."),
     "steer": ("treewright.cli.steer", "steer", "Change a tree run while it runs."),
-    "compare": ("treewright.cli.compare", "compare", "Compare several runs."),
-    "mlflow": ("treewright.cli.mlflow", "mlflow", "Copy a run to an MLflow tracking server."),
-    "search": ("treewright.cli.search", "search", "Show and check searches of the library."),
-    "dashboard": ("treewright.cli.dashboard", "dashboard", "Show runs live in a browser."),
-    "export": ("treewright.cli.export", "export", "Write a run as one HTML file."),
-    "bank": ("treewright.cli.bank", "bank", "Prove a bank of goals with a portfolio."),
-    "bg": ("treewright.cli.bg", "bg", "Prove a project's sorries in the background."),
+    "compare": ("treewright.cli.run_views", "compare", "Compare several runs."),
+    "mlflow": ("treewright.cli.run_views", "mlflow", "Copy a run to an MLflow tracking server."),
+    "search": ("treewright.cli.search", "search", "Show and check searches made with the library."),
+    "dashboard": ("treewright.cli.run_views", "dashboard", "Show runs live in a browser."),
+    "export": ("treewright.cli.run_views", "export", "Write a run as one HTML file."),
+    "bank": ("treewright.cli.portfolio", "bank", "Prove a bank of goals with a portfolio."),
+    "bg": ("treewright.cli.portfolio", "bg", "Prove a project's sorries in the background."),
     "sorries": ("treewright.cli.sorries", "sorries", "List the open goals of a project."),
     "ci": ("treewright.cli.ci", "ci", "List and prove the new sorries of a change."),
     "mcp": ("treewright.cli.mcp", "mcp", "Serve Lean and searches to coding agents."),
-    "ledger": ("treewright.cli.ledger", "ledger", "Show and export the recorded attempts."),
+    "ledger": ("treewright.cli.ledger", "ledger", "Show and export the recorded proof attempts."),
     "init": ("treewright.cli.init", "init", "Write a commented treewright.toml."),
-    "completion": ("treewright.cli.completion", "completion", "Print the completion script."),
+    "completion": (
+        "treewright.cli.main",
+        "completion",
+        "Print the script that completes commands in a shell.",
+    ),
     "doctor": ("treewright.cli.doctor", "doctor", "Check the installation and the repository."),
 }
 
@@ -105,6 +110,23 @@ class LazyGroup(click.Group):
 @click.version_option(treewright.__version__, prog_name="treewright")
 def cli() -> None:
     """Grow search trees over slow and costly work, without losing any of it."""
+
+
+@command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes `treewright` in SHELL: bash (4.4 or newer), zsh or fish.
+
+    \b
+    bash:  eval "$(treewright completion bash)"        in ~/.bashrc
+    zsh:   eval "$(treewright completion zsh)"         in ~/.zshrc, after compinit
+    fish:  treewright completion fish | source         in ~/.config/fish/config.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
+    echo(completion_class(cli, {}, "treewright", "_TREEWRIGHT_COMPLETE").source())
 
 
 def _format_usage_error(error: click.ClickException) -> str:

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import click
@@ -119,7 +120,7 @@ class Command(click.Command):
         return params
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {}
+        sections: dict[str, list[tuple[str, str]]] = {_DEFAULT_HEADING: []}
         hidden = 0
         for param in self.get_params(ctx):
             if getattr(param, "is_rare", False) and _HELP_ALL not in ctx.meta:
@@ -129,6 +130,8 @@ class Command(click.Command):
         if set(sections) <= {_DEFAULT_HEADING, OUTPUT, _HELP}:
             sections = {_DEFAULT_HEADING: [row for rows in sections.values() for row in rows]}
         for heading, rows in sections.items():
+            if not rows:
+                continue
             with formatter.section(heading):
                 formatter.write_dl(rows)
         if hidden:
@@ -179,52 +182,51 @@ def record_options(
     """Return a decorator that adds an option for each described field of a settings record.
 
     The field gives the option's name, type, default and help text (the `description` of its
-    `msgspec.Meta`). A `Meta` also gives the bounds of a float; the record itself checks whole
-    numbers. An option that is not given stays None.
+    `msgspec.Meta`). The `Meta` also gives the bounds of a number, and its unit in `extra`. An
+    option that is not given stays None.
 
     Args:
         record: The settings record.
         heading: The section of the help that lists the options.
-        names: The fields to take; all described ones if empty.
+        names: The fields to take, in this order; all described ones if empty.
         is_rare: Whether only `--help-all` lists the options.
     """
     import msgspec
 
+    fields = {field.name: field for field in msgspec.structs.fields(record)}
     options = []
-    for field in msgspec.structs.fields(record):
-        kind, bounds, text = _described(field.type)
-        if not text or (names and field.name not in names):
+    for name in names or fields:
+        kind, default = fields[name].type, fields[name].default
+        if NoneType in get_args(kind):
+            (kind,) = set(get_args(kind)) - {NoneType}
+        metas = getattr(kind, "__metadata__", ())
+        said = {
+            key: value
+            for meta in metas
+            for key in ("description", "ge", "gt", "le", "extra")
+            if (value := getattr(meta, key)) is not None
+        }
+        if "description" not in said:
             continue
-        attributes: dict[str, Any] = {"help": text, "heading": heading, "is_rare": is_rare}
+        kind = get_args(kind)[0]
+        attributes: dict[str, Any] = {"help": said["description"], "heading": heading}
+        flag = flag_name(name)
         if kind is bool:
             attributes |= {"is_flag": True, "default": None}
+            if default:
+                flag, attributes["default_text"] = f"{flag}/--no-{flag[2:]}", "yes"
         else:
-            default = field.default
-            attributes["default_text"] = (
-                f"{default:g}" if isinstance(default, float) else str(default)
-            )
+            text = f"{default:g}" if isinstance(default, float) else str(default)
+            attributes["default_text"] = "no limit" if default is None else text
             if get_origin(kind) is Literal:
                 attributes["type"] = click.Choice(get_args(kind))
             else:
-                attributes["type"] = Count() if kind is int else Number(**bounds)
-        options.append(option(f"--{field.name.replace('_', '-')}", **attributes))
+                lowest = said.get("gt", said.get("ge"))
+                number = Count if kind is int else Number
+                attributes["type"] = number(lowest, said.get("le"), min_open="gt" in said)
+                attributes["metavar"] = said.get("extra", {}).get("unit")
+        options.append(option(flag, is_rare=is_rare, **attributes))
     return combined(*options)
-
-
-def _described(annotation: Any) -> tuple[Any, dict[str, Any], str]:
-    """Return the plain type, the bounds and the description of an annotated field."""
-    if get_origin(annotation) is None or not hasattr(annotation, "__metadata__"):
-        return annotation, {}, ""
-    bounds, text = {}, ""
-    for meta in annotation.__metadata__:
-        if meta.ge is not None:
-            bounds["min"] = meta.ge
-        if meta.gt is not None:
-            bounds |= {"min": meta.gt, "min_open": True}
-        if meta.le is not None:
-            bounds["max"] = meta.le
-        text = meta.description or text
-    return annotation.__origin__, bounds, text
 
 
 def combined(*options: Callable[[F], F]) -> Callable[[F], F]:

@@ -29,7 +29,7 @@ from treewright.cli.output import ProgressLine, announce, echo
 from treewright.kernel.errors import UsageError
 
 if TYPE_CHECKING:
-    from treewright.lean.session.interface import LeanSession
+    from treewright.lean.processes import LeanProcesses
     from treewright.premises.index import Premise
 
 _IMPORTS = option(
@@ -64,9 +64,14 @@ def premises() -> None:
 @premises.command()
 @_IMPORTS
 @option(
-    "--module", metavar="NAME", default="", help="Only declarations of this module and its parts."
+    "--module",
+    metavar="NAME",
+    default="",
+    help="Only declarations of this module and its submodules.",
 )
-@option("--limit", type=POSITIVE, default_text="no limit", help="Most new premises.")
+@option(
+    "--limit", type=POSITIVE, default_text="no limit", help="Most premises to add in this call."
+)
 @_LEXICAL
 @_PATH
 @lean_options
@@ -85,7 +90,7 @@ def build(
     """Build the index or update it. An interrupted build continues."""
     import msgspec
 
-    from treewright.lean.session.host_session import HostSession
+    from treewright.lean.processes import LeanProcesses
     from treewright.premises import vectors
     from treewright.premises.encoder import SentenceEncoder
     from treewright.premises.index_builder import build_lexical, build_vectors, default_path
@@ -99,7 +104,8 @@ def build(
     progress = ProgressLine()
     echo(f"index: {target}", err=True)
     host = open_choice(choice)
-    with HostSession(host, imports, project=project_for(host, Path.cwd())) as session:
+    with LeanProcesses(host, project_for(host, Path.cwd())) as lean:
+        session = lean.new_session(imports)
         report = build_lexical(session, target, module=module, limit=limit, progress=progress)
     if encoder is not None:
         embedded = build_vectors(target, encoder, progress=progress)
@@ -165,19 +171,18 @@ def search(
 def _prepare_index(imports: tuple[str, ...], requested: str | None, sandbox: bool | None) -> Path:
     """Return the index in the user's cache; Lean is opened only if the index must be built."""
     from treewright.lean.choice import choose
-    from treewright.premises.index_builder import default_path
-    from treewright.premises.library import ensure_index, is_finished
+    from treewright.premises.index_builder import default_path, ensure_index, is_finished
 
     choice = choose(requested or "auto", sandbox=bool(sandbox))
     target = default_path(imports, choice, Path.cwd())
     if is_finished(target):
         return target
 
-    def opened() -> LeanSession:
-        from treewright.lean.session.host_session import HostSession
+    def opened() -> LeanProcesses:
+        from treewright.lean.processes import LeanProcesses
 
         host = open_lean(requested, sandbox)
-        return HostSession(host, imports, project=project_for(host, Path.cwd()))
+        return LeanProcesses(host, project_for(host, Path.cwd()))
 
     progress = ProgressLine()
     try:

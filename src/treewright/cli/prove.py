@@ -18,13 +18,11 @@ from treewright.cli.lean_choice import (
 from treewright.cli.options import (
     FILE,
     PATH,
-    POSITIVE,
-    SECONDS,
-    SHARE,
     Number,
     command,
     json_option,
     option,
+    record_options,
     verbose_option,
 )
 from treewright.cli.output import announce, echo, print_json
@@ -36,6 +34,7 @@ from treewright.cli.prove_settings import (
 )
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 from treewright.proving import layout
+from treewright.proving.settings import Settings, SourceSettings
 from treewright.search.andor import policies
 from treewright.search.policy_registry import summaries
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from treewright.lean.project.project import Project
     from treewright.proving.api import ProofService
     from treewright.proving.run import RunResult
-    from treewright.proving.settings import RunRecord, Settings
+    from treewright.proving.settings import RunRecord
 
 _SEARCH = "Search"
 _SOURCES = "Where tactics come from"
@@ -56,7 +55,9 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
 
 @command()
 @click.argument("target", required=False)
-@option("--statement", metavar="TEXT", heading=_RUN, help="Prove this proposition, not a file.")
+@option(
+    "--statement", metavar="TEXT", heading=_RUN, help="Prove this proposition instead of a file."
+)
 @option(
     "--policy",
     type=click.Choice([*policies.known(), *policies.unusable()]),
@@ -64,20 +65,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
     default_text="mcts",
     help=f"How the next goal is chosen. {summaries(policies.known())}.",
 )
-@option(
-    "--simulations",
-    type=POSITIVE,
-    heading=_SEARCH,
-    default_text="200",
-    help="Most simulations for each goal.",
-)
-@option(
-    "--time-limit",
-    type=SECONDS,
-    heading=_SEARCH,
-    default_text="no limit",
-    help="Most seconds of search for each goal.",
-)
+@record_options(Settings, _SEARCH, ("simulations", "time_limit"), is_rare=False)
 @option(
     "--mcts-mode",
     "mode",
@@ -96,49 +84,30 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
     is_rare=True,
     help="Set one setting of the policy. Repeatable; `treewright search policies` lists them.",
 )
-@option(
-    "--step-timeout",
-    type=SECONDS,
-    heading=_SEARCH,
-    is_rare=True,
-    default_text="5",
-    help="Most seconds for one tactic.",
-)
-@option(
-    "--batch",
-    type=POSITIVE,
-    heading=_SEARCH,
-    is_rare=True,
-    default_text="8",
-    help="Tactics tried in one simulation.",
-)
-@option(
-    "--refute/--no-refute",
-    default=None,
-    heading=_SEARCH,
-    is_rare=True,
-    default_text="yes",
-    help="Also search for a proof of the goal's negation.",
-)
-@option(
-    "--seed",
-    type=int,
-    metavar="N",
-    heading=_SEARCH,
-    is_rare=True,
-    default_text="0",
-    help="Seed of all random choices.",
-)
+@record_options(Settings, _SEARCH, ("step_timeout", "batch", "refute", "seed"))
 @option(
     "--tactics", type=FILE, heading=_SOURCES, help="File with tactics to try first, one per line."
 )
-@option("--premises", type=PATH, heading=_SOURCES, help="Premise index whose lemmas are tried.")
+@option(
+    "--premises",
+    type=PATH,
+    heading=_SOURCES,
+    help="Index whose lemmas are tried; `treewright premises build` makes one.",
+)
 @option(
     "--ledger",
     type=FILE,
     heading=_SOURCES,
     is_rare=True,
     help="Ledger whose cached tactics and lessons are used.",
+)
+@option(
+    "--strategies/--no-strategies",
+    default=None,
+    heading=_SOURCES,
+    is_rare=True,
+    default_text="yes",
+    help="Try whole strategies, and lemmas found by testing, before the search.",
 )
 @option(
     "--library/--no-library",
@@ -180,22 +149,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
     default_text="unknown",
     help="Price of a million tokens that --llm-url answers with.",
 )
-@option(
-    "--advice",
-    is_flag=True,
-    default=None,
-    heading=_SOURCES,
-    is_rare=True,
-    help="Also ask Lean's `exact?`, which takes seconds for each goal.",
-)
-@option(
-    "--noise",
-    type=SHARE,
-    heading=_SOURCES,
-    is_rare=True,
-    default_text="0.1",
-    help="Share of seeded noise in the priors of tactics, 0 to 1.",
-)
+@record_options(SourceSettings, _SOURCES, ("advice", "noise"))
 @policy_options
 @cell_options
 @lean_options
@@ -223,7 +177,7 @@ _WITH_EXPERIMENT = ("experiment", "as_json", "run_id", "force", "requested", "sa
     is_flag=True,
     default=None,
     heading=_RUN,
-    help="Write the proofs into the file itself.",
+    help="Write the proofs into the file itself, not into a copy.",
 )
 @option(
     "--force",
@@ -322,7 +276,7 @@ def _open_engine(
     lean.start()
     # These modules are imported while Lean starts.
     from treewright.cli.prove_progress import narrator
-    from treewright.cli.prove_sources import opened_source
+    from treewright.cli.prove_settings import opened_source
     from treewright.proving.api import ProofService
 
     def announce_run(record: RunRecord, directory: Path) -> None:
@@ -353,16 +307,10 @@ def _print_result(result: RunResult, flags: dict[str, Any]) -> None:
     if flags.get("as_json"):
         print_json(result)
         return
-    for goal in result.goals:
-        suffix = f": {goal.detail}" if goal.detail else ""
-        echo(f"{goal.name}: {goal.status}{suffix}")
-        for line in goal.proof.splitlines():
-            echo(f"  {line}")
-        if goal.partial is not None:
-            from treewright.cli.prove_progress import describe_partial
+    from treewright.cli.prove_progress import describe_goals
 
-            for line in describe_partial(goal.partial):
-                echo(f"  {line}")
+    for line in describe_goals(result.goals):
+        echo(line)
     echo(f"{result.proved} of {result.total} proved")
     if result.left_alone:
         echo(f"left alone: {', '.join(result.left_alone)}")

@@ -12,8 +12,8 @@ import click
 
 from treewright.cli.lean_choice import open_lean, project_for
 from treewright.cli.output import announce, echo, print_json
-from treewright.cli.prove_progress import narrator
-from treewright.cli.prove_sources import opened_source
+from treewright.cli.prove_progress import describe_goals, narrator
+from treewright.cli.prove_settings import opened_source
 from treewright.cli.signals import cancel_on_signals
 from treewright.kernel.errors import EXIT_FAILURE, EXIT_INTERRUPTED, UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR, hide_from_git, validate_run_id
@@ -21,13 +21,14 @@ from treewright.kernel.storage.run_directory import STATE_DIR, hide_from_git, va
 if TYPE_CHECKING:
     from treewright.cellview.experiment.execution import Progress
     from treewright.proving.phases import Observer
+    from treewright.proving.run import RunResult
     from treewright.proving.settings import Settings
 
 
 def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None:
     """Make one run for each file of a Lake project that has a `sorry`, in the order of imports.
 
-    Each file that has a new proof gets a patch.
+    The proofs of all files are one patch.
     """
     from treewright.proving.project_prover import ProjectObserver, ProjectProver
     from treewright.proving.tactics.factory import add_library_index
@@ -37,11 +38,10 @@ def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None
     host = open_lean(flags.get("requested"), flags.get("sandbox"), root)
     if flags.get("library", True):
         settings = add_library_index(settings, host, announce)
+    prints_goals = not flags.get("as_json")
     observer = ProjectObserver(
         _narrate_file,
-        lambda path, result, patch: echo(
-            f"{path}: {result.proved} of {result.total} proved; patch: {patch}", err=True
-        ),
+        lambda path, result: _print_file(path, result, with_goals=prints_goals),
         lambda path, error: echo(f"{path}: {error}", err=True),
     )
     with contextlib.ExitStack() as stack:
@@ -66,19 +66,30 @@ def prove_project(root: Path, settings: Settings, flags: dict[str, Any]) -> None
                 "total": result.total,
                 "files": result.files,
                 "problems": result.problems,
+                "patch": None if result.patch is None else str(result.patch),
             }
         )
     else:
         echo(f"{result.proved} of {result.total} proved, in {len(result.files)} files")
         for path, names in result.left_alone.items():
             echo(f"left alone: {path}: {', '.join(names)}")
+        if result.patch is not None:
+            echo(f"patch with all proofs: {result.patch}")
     if result.stopped:
         raise click.exceptions.Exit(EXIT_INTERRUPTED)
     if not result.is_proved:
         raise click.exceptions.Exit(EXIT_FAILURE)
 
 
-def _narrate_file(path: Path) -> Observer:
+def _print_file(path: Path, result: RunResult, *, with_goals: bool) -> None:
+    echo(f"{path}: {result.proved} of {result.total} proved", err=not with_goals)
+    if with_goals:
+        for line in describe_goals(result.goals):
+            echo(line)
+
+
+def _narrate_file(path: Path, number: int, total: int) -> Observer:
+    echo(f"file {number} of {total}: {path}", err=True)
     return replace(
         narrator(sys.stderr),
         run=lambda record, directory: echo(f"{path}: run {record.run_id}", err=True),

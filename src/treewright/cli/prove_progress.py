@@ -85,6 +85,16 @@ def narrator(stream: TextIO) -> Observer:
     return Observer(goal, iteration, result, negation, retry, fault, trouble=trouble, spent=spent)
 
 
+def describe_goals(goals: Sequence[GoalResult]) -> Iterator[str]:
+    """Yield lines about the goals of a run: status, script, and the best partial proof."""
+    for goal in goals:
+        suffix = f": {goal.detail}" if goal.detail else ""
+        yield f"{goal.name}: {goal.status}{suffix}"
+        yield from (f"  {line}" for line in goal.proof.splitlines())
+        if goal.partial is not None:
+            yield from (f"  {line}" for line in describe_partial(goal.partial))
+
+
 def describe_partial(partial: PartialProof) -> Iterator[str]:
     """Yield lines about the best partial proof: its open goals, and lemmas that nearly fit."""
     if partial.script:

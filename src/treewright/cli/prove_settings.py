@@ -1,13 +1,16 @@
-"""Turn the flags of `prove` into the settings of a run; contradictory flags are errors."""
+"""Turn the flags of `prove` into settings, and open the sources of tactics that a run recorded."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treewright.cli.options import FILE, combined, flag_name, option, read_user_file, record_options
+from treewright.cli.output import announce
 from treewright.kernel.errors import UsageError
 from treewright.proving.cell_settings import CellSettings, parse_algotypes
 from treewright.search.andor import policies
@@ -15,7 +18,10 @@ from treewright.search.policy_registry import parse_options
 
 if TYPE_CHECKING:
     from treewright.proving.learning import Lesson
-    from treewright.proving.settings import Settings
+    from treewright.proving.settings import RunRecord, Settings
+    from treewright.proving.tactics.basic_sources import TacticCache
+    from treewright.proving.tactics.chat_model import Spend
+    from treewright.proving.tactics.source import TacticSource
 
 _CELL_HEADING = "Cell-view, with --mcts-mode distributed"
 _CELL_FIELDS = tuple(
@@ -159,3 +165,27 @@ def refuse_other_flags(flags: dict[str, Any], allowed: tuple[str, ...], why: str
 
 def _given(flags: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: flags[name] for name in names if name in flags}
+
+
+@contextlib.contextmanager
+def opened_source(record: RunRecord, spend: Spend = lambda usage: None) -> Iterator[TacticSource]:
+    """Yield the tactic source of a run.
+
+    Args:
+        spend: Called with the usage of each answer of a model.
+    """
+    from treewright.proving.tactics import factory
+
+    with contextlib.ExitStack() as stack:
+        cache: TacticCache | None = None
+        if record.settings.sources.cache is not None:
+            from treewright.orchestrator.ledger.ledger import Ledger, LedgerTacticCache
+
+            ledger = Ledger(factory.require_file(record.settings.sources.cache))
+            stack.callback(ledger.close)
+            cache = LedgerTacticCache(ledger)
+        yield stack.enter_context(
+            factory.open_source(
+                record, spend, cache, lambda text: announce(f"no tactics from the model: {text}")
+            )
+        )

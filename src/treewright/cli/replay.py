@@ -30,7 +30,7 @@ def replay(run: str, offline: bool, sandbox: bool | None, as_json: bool) -> None
     import json
     from dataclasses import asdict
 
-    from treewright.cli.prove_sources import opened_source
+    from treewright.cli.prove_settings import opened_source
     from treewright.lean.processes import LeanProcesses
     from treewright.proving.replay import replay_live, replay_offline
     from treewright.proving.run import find_run

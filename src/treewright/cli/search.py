@@ -19,7 +19,10 @@ def search() -> None:
 @click.argument("path", type=PATH)
 @json_option
 def show(path: Path, as_json: bool) -> None:
-    """Print the results of a search so far, also while another process runs it."""
+    """Print the results of a search so far.
+
+    Another process may run the search at the same time.
+    """
     from treewright.search.recorded_search import describe
 
     described = describe(path)

@@ -27,7 +27,7 @@ def sorries(
     Exit code 1 if Lean could not read a file; the goals of the other files are listed.
     With --json the output is a bank: `treewright sorries --json | treewright bank -`.
     """
-    from treewright.lean.session.host_session import HostSession
+    from treewright.lean.processes import LeanProcesses
     from treewright.lean.sorries import extract_files, lean_files
     from treewright.orchestrator.goals.sorry_goals import sorry_records
 
@@ -36,15 +36,16 @@ def sorries(
     host = open_choice(choice)
     found, problems = [], []
     lake = project_for(host, project) if files else None
-    for result in extract_files(lambda: HostSession(host, project=lake), files, timeout=timeout):
-        errors = [each for each in result.diagnostics if each.severity == "error"]
-        if result.error:
-            problems.append({"file": str(result.path), "error": result.error})
-        if result.error and not any(each.text in result.error for each in errors):
-            echo(f"{result.path}: {result.error}", err=True)
-        for error in errors:
-            echo(error.format(str(result.path)), err=True)
-        found += sorry_records(result, project)
+    with LeanProcesses(host, lake) as lean:
+        for result in extract_files(lean.new_session, files, timeout=timeout):
+            errors = [each for each in result.diagnostics if each.severity == "error"]
+            if result.error:
+                problems.append({"file": str(result.path), "error": result.error})
+            if result.error and not any(each.text in result.error for each in errors):
+                echo(f"{result.path}: {result.error}", err=True)
+            for error in errors:
+                echo(error.format(str(result.path)), err=True)
+            found += sorry_records(result, project)
     if as_json:
         base = project if project.is_dir() else project.parent
         print_json(

@@ -20,7 +20,7 @@ from treewright.cli.output import echo, print_json
 from treewright.kernel.errors import UsageError
 
 if TYPE_CHECKING:
-    from treewright.tree.run.commands import CommandList
+    from treewright.tree.run.command_files import CommandList
 
 _ACTIONS = ("pause", "resume", "stop", "inject", "ban", "boost", "reopen", "budget", "show")
 _ACTION = "Details of an action"
@@ -90,11 +90,11 @@ def steer(run: str, action: str, what: str | None, repo: Path, as_json: bool, **
     show [--json]          list the changes so far and their results
     """
     from treewright.tree.records import store
-    from treewright.tree.run import commands
+    from treewright.tree.run import command_files
 
     run_dir = _find_run(repo, run)
     if action == "show":
-        found = commands.list_commands(run_dir, store.load(run_dir))
+        found = command_files.list_commands(run_dir, store.load(run_dir))
         if as_json:
             print_json(found)
         else:
@@ -102,8 +102,8 @@ def steer(run: str, action: str, what: str | None, repo: Path, as_json: bool, **
         return
     if action == "inject" and what is not None:
         what = read_user_file(Path(what))
-    letter = commands.parse_command(action, what, flags, spell_option=flag_name)
-    commands.submit(run_dir, letter)
+    letter = command_files.parse_command(action, what, flags, spell_option=flag_name)
+    command_files.submit(run_dir, letter)
     echo(f"{action}: {run} applies it at its next safe point, or when the run continues", err=True)
     print_json({"command_id": letter.command.command_id})
 

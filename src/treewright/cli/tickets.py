@@ -122,7 +122,7 @@ def list_tickets(
 @ledger_option
 @json_option
 def show(ticket_id: str, ledger_path: Path, as_json: bool) -> None:
-    """Print one ticket: the statement to prove, and the proof if there is one."""
+    """Print the statement of a ticket, and its proof if there is one."""
     from treewright.orchestrator.marketplace.market import heading, lemma_text
 
     with _open(ledger_path) as marketplace:
@@ -271,7 +271,10 @@ def complete(
     sandbox: bool | None,
     as_json: bool,
 ) -> None:
-    """Check the proof in a file (`-`: stdin) and complete the ticket with it."""
+    """Complete a ticket with a proof, after a check.
+
+    PROOF is a file, or - for stdin.
+    """
     text = sys.stdin.read() if str(proof) == "-" else read_user_file(proof)
     choice = choose_lean(requested, sandbox)
     with _open(ledger_path, lambda: open_choice(choice)) as marketplace:

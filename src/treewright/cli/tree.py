@@ -27,7 +27,7 @@ _MEASURING = "Measurement"
 _LIMITS = "Limits"
 _PARALLEL = "Parallel evaluations"
 _FAILURES = "Failures"
-_LOOKING = "Looking without running"
+_READ_ONLY = "Reports and checks of a run that is not continued"
 _READ_ONLY_FLAGS = ("tree_run_id", "repo", "report_only", "validate_only")
 
 
@@ -68,7 +68,12 @@ def _policy_option_help() -> str:
     default_text="treewright.toml of the repository",
     help="Configuration of a new run.",
 )
-@option("--until-done", is_flag=True, heading=_RUN, help="Repeat until there is a stop reason.")
+@option(
+    "--until-done",
+    is_flag=True,
+    heading=_RUN,
+    help="Search on until there is a stop reason, not only for one depth.",
+)
 @option(
     "--dry-run",
     is_flag=True,
@@ -199,7 +204,8 @@ def _policy_option_help() -> str:
     heading=_SEARCH,
     is_rare=True,
     default_text="node_plus_ancestors",
-    help="Where an equal text makes an idea a duplicate.",
+    help="Ideas with which a new one is compared; an equal text makes it a duplicate: those of the "
+    "node and its ancestors, those of the whole run (global), or none.",
 )
 @option(
     "--sweep-config-limit",
@@ -336,14 +342,14 @@ def _policy_option_help() -> str:
 @option(
     "--report-only",
     is_flag=True,
-    heading=_LOOKING,
+    heading=_READ_ONLY,
     is_rare=True,
     help="Only rewrite TREE_SUMMARY.md, and manifest.json if it is behind.",
 )
 @option(
     "--validate-only",
     is_flag=True,
-    heading=_LOOKING,
+    heading=_READ_ONLY,
     is_rare=True,
     help="Only check the run and write VALIDATION_REPORT.md.",
 )
@@ -366,13 +372,12 @@ def _search(flags: dict[str, Any]) -> None:
     from treewright.cli.tree_progress import SearchProgress
     from treewright.search.policy_registry import parse_options
     from treewright.tree.deciding import caps
-    from treewright.tree.records import description, forecast, layout
+    from treewright.tree.records import description, layout
     from treewright.tree.run.cleanup import Retention
-    from treewright.tree.run.creation import Shape
+    from treewright.tree.run.creation import PolicyChoice, Shape
     from treewright.tree.run.open import RunRequest, open_run, search
     from treewright.tree.run.outcomes import FailureRules
     from treewright.tree.run.parallelism import Parallelism
-    from treewright.tree.run.policy_choice import PolicyChoice
 
     if flags["extend"]:
         _require_run(flags)
@@ -433,12 +438,12 @@ def _search(flags: dict[str, Any]) -> None:
                 )
             )
         runs, workers = layout.runs_directory(coordinator.parts.repo), flags["max_parallel_evals"]
-        if (ahead := forecast.forecast(coordinator.manifest, workers, runs)) is not None:
-            progress.say(forecast.describe(ahead))
+        if (ahead := description.make_forecast(coordinator.manifest, workers, runs)) is not None:
+            progress.say(description.describe_forecast(ahead))
         report = search(coordinator, until_done=flags["until_done"])
         progress.say(f"report: {report}")
         document = description.describe(coordinator.manifest, coordinator.store.run_dir)
-        document["forecast"] = forecast.forecast(coordinator.manifest, workers, runs)
+        document["forecast"] = description.make_forecast(coordinator.manifest, workers, runs)
     print_json(document)
 
 

@@ -32,7 +32,7 @@ from treewright.tree.records import events as ev
 from treewright.tree.records import layout, steering
 from treewright.tree.records.model import BANNED, UNSET, EvalOutcome, Manifest, SkippedIdea
 from treewright.tree.report.run_facts import read_title
-from treewright.tree.run.policy_choice import describe
+from treewright.tree.run.creation import describe_policy
 
 _MAX_TITLE_LENGTH = 60
 
@@ -134,7 +134,8 @@ class SearchProgress:
         match event:
             case ev.RunCreated():
                 shape = event.manifest
-                how = f"beam {shape.beam_width}" if shape.policy_record is None else describe(shape)
+                is_beam = shape.policy_record is None
+                how = f"beam {shape.beam_width}" if is_beam else describe_policy(shape)
                 self.say(
                     f"run {shape.tree_run_id}: {shape.ideas_per_node} ideas a node, {how}, "
                     f"depth {shape.max_depth}" + (", dry run" if shape.dry_run else "")

@@ -21,7 +21,7 @@ from treewright.kernel.errors import EXIT_FAILURE
 
 if TYPE_CHECKING:
     from treewright.lean.hosts.host import Host
-    from treewright.lean.verify.certificate import Certificate
+    from treewright.lean.verify.verdict import Certificate
 
 
 @command()
@@ -76,7 +76,7 @@ def verify(
     import contextlib
 
     from treewright.kernel.storage import atomic
-    from treewright.lean.verify.replayer import Replayer
+    from treewright.lean.processes import LeanProcesses
     from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 
     texts = (read_user_file(original), read_user_file(candidate))
@@ -86,9 +86,9 @@ def verify(
     axiom_names = DEFAULT_AXIOMS | set(axioms)
     with (
         empty_store() if paranoid else contextlib.nullcontext() as store,
-        Replayer(host, axioms=axiom_names, project=project_for(host, original, store)) as replayer,
+        LeanProcesses(host, project_for(host, original, store), axioms=axiom_names) as lean,
     ):
-        verdict = replayer.text(*texts, targets, declarations=True, timeout=timeout)
+        verdict = lean.replayer.text(*texts, targets, declarations=True, timeout=timeout)
     if verdict.certificate is None:
         kind = "no verdict" if verdict.is_fault else "not proved"
         echo(f"{kind} ({verdict.reason}): {verdict.detail}", err=True)
@@ -113,7 +113,7 @@ def _describe_deep_check(host: Host) -> str:
     from treewright.lean.hosts.wasm.manifest import verify_home
 
     if isinstance(host, LeanHome):
-        return f"{verify_home(host, full=True)} files of the Lean home verified"
+        return f"{verify_home(host.path, full=True)} files of the Lean home verified"
     assert isinstance(host, NativeHost)
     return comparator.unavailable(host) or "lake comparator will be asked as well"
 

@@ -16,7 +16,6 @@ from starlette.types import ASGIApp
 from treewright.dashboard import (
     assets,
     compare_view,
-    diffs,
     orchestrator_view,
     tree_detail,
 )
@@ -128,8 +127,8 @@ class _Pages:
             with self._trees.manifest(run) as manifest:
                 found = manifest and tree_detail.find_commits(manifest, _item(request))
             if not found:
-                return diffs.Diff(problem="this item has no commit yet")
-            return diffs.diff_commits(run.project, found[against], found["own"])
+                return tree_detail.Diff(problem="this item has no commit yet")
+            return tree_detail.diff_commits(run.project, found[against], found["own"])
 
         return await self._of_tree(request, make)
 

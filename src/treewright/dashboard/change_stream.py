@@ -17,9 +17,10 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from treewright.cellview.experiment import layout as experiment_layout
-from treewright.dashboard import liveness, run_files
-from treewright.dashboard.live_tree import signature
+from treewright.dashboard import run_files
+from treewright.dashboard.live_run import read_liveness
 from treewright.dashboard.roots import Roots, RunRef
+from treewright.dashboard.run_files import signature
 from treewright.kernel.storage.run_directory import LEASE_DIR
 from treewright.proving import layout as proof_layout
 from treewright.tree.records import layout as tree_layout
@@ -134,7 +135,7 @@ def _signature(run: RunRef) -> Any:
         begun = run_files.list_directories(run.path, experiment_layout.CELLS)
         last = [f"{experiment_layout.CELLS}/{cell}/{experiment_layout.CELL}" for cell in begun[-1:]]
         files += (len(begun), *(signature(run.path / name) for name in last))
-    return files, liveness.read(run.path / LEASE_DIR, None).state
+    return files, read_liveness(run.path / LEASE_DIR, None).state
 
 
 def _event(name: str, data: object) -> bytes:

@@ -18,9 +18,10 @@ from treewright.cellview.experiment.execution import decode_plan
 from treewright.cellview.experiment.layout import CELL, CELLS, PLAN
 from treewright.cellview.experiment.plan import Plan, PlannedRun, runs_of
 from treewright.cellview.experiment.results import MeasuredRun, decode_result
-from treewright.dashboard import liveness, run_files
-from treewright.dashboard.live_tree import Signature, signature
+from treewright.dashboard import run_files
+from treewright.dashboard.live_run import Liveness, RunCache, read_liveness
 from treewright.dashboard.roots import RunRef
+from treewright.dashboard.run_files import Signature, signature
 from treewright.kernel.errors import StorageError
 from treewright.kernel.storage.run_directory import LEASE_DIR
 from treewright.proving.layout import RUN, TRACE
@@ -34,9 +35,7 @@ class ExperimentLibrary:
     """The experiments that were asked for, kept in memory; plans and measures are small."""
 
     def __init__(self, most: int = 50) -> None:
-        self._most = most
-        self._lock = threading.Lock()
-        self._held: dict[str, _LoadedExperiment] = {}
+        self._runs = RunCache(_LoadedExperiment, lambda _: 1, most)
 
     def summary(self, run: RunRef) -> dict[str, Any]:
         """Return the summary for the home page and the head of the experiment's page."""
@@ -54,12 +53,9 @@ class ExperimentLibrary:
             )
 
     def _open(self, run: RunRef) -> _LoadedExperiment:
-        with self._lock:
-            held = self._held.pop(run.key, None) or _LoadedExperiment(run)
-            self._held[run.key] = held
-            while len(self._held) > self._most:
-                del self._held[next(iter(self._held))]
-            return held
+        found = self._runs.get(run)
+        self._runs.shrink()
+        return found
 
 
 class _LoadedExperiment:
@@ -118,9 +114,9 @@ class _LoadedExperiment:
         done, of = len(self._results), len(self._runs)
         solved = sum(result.solved for result in self._results.values())
         over = f"all {of} runs are finished, {solved} proved" if of and done == of else None
-        now = liveness.read(self.run.path / LEASE_DIR, over)
+        now = read_liveness(self.run.path / LEASE_DIR, over)
         if self._problem:
-            now = liveness.Liveness("damaged", self._problem)
+            now = Liveness("damaged", self._problem)
         return {
             "key": self.run.key,
             "kind": self.run.kind,
@@ -192,7 +188,7 @@ class _LoadedExperiment:
         if planned.cell_id not in self._begun:
             return "waiting"
         lease = self.run.path / CELLS / planned.cell_id / LEASE_DIR
-        return "running" if liveness.read(lease, None).state == "running" else "interrupted"
+        return "running" if read_liveness(lease, None).state == "running" else "interrupted"
 
     def results(self) -> dict[str, Any]:
         """Return the comparisons of the finished runs."""

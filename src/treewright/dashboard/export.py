@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard import assets, diffs, proof_view, tree_detail
+from treewright.dashboard import assets, proof_view, tree_detail
 from treewright.dashboard.experiment_view import ExperimentLibrary
 from treewright.dashboard.proof_view import ProofLibrary
 from treewright.dashboard.roots import Roots, RunRef
@@ -97,7 +97,7 @@ def _details(run: RunRef, api: str, manifest: Manifest, item: str) -> dict[str, 
     found: dict[str, Any] = {f"{api}/item/{item}": detail}
     commits = tree_detail.find_commits(manifest, item) or {}
     for against in ("parent", "root") if commits else ():
-        made = diffs.diff_commits(run.project, commits[against], commits["own"])
+        made = tree_detail.diff_commits(run.project, commits[against], commits["own"])
         found[f"{api}/diff/{item}?against={against}"] = made
     if item in manifest.evaluations:
         for log in detail["logs"]:

@@ -6,7 +6,6 @@ the candidates that were not tried, and in pieces of bounded size.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard import liveness, run_files
-from treewright.dashboard.live_tree import Signature, signature
+from treewright.dashboard import run_files
+from treewright.dashboard.live_run import Liveness, LiveRun, RunCache, read_liveness
 from treewright.dashboard.roots import RunRef, parse_number
+from treewright.dashboard.run_files import Signature, signature
 from treewright.kernel.errors import StorageError
 from treewright.kernel.storage import journal
 from treewright.kernel.text import jsontext
@@ -28,46 +28,30 @@ _PIECE_BYTES = 4 << 20
 _LONGEST_DETAIL = 300
 
 
-class LiveProof:
+class LiveProof(LiveRun):
     """One proof run with its records so far."""
 
     def __init__(self, run: RunRef) -> None:
+        super().__init__(run.path, TRACE)
         self.run = run
         self.records: list[dict[str, Any]] = []
-        self.problem = ""
-        self.lock = threading.RLock()
-        self._signature: Signature | None = None
         self._usage: tuple[Signature, dict[str, Any] | None] | None = None
-        self._offset = 0
-        self._epoch = 0
-        self._generation = 0
 
-    @property
-    def weight(self) -> int:
-        return self._offset
+    def _clear(self) -> None:
+        self.records = []
 
-    def refresh(self) -> LiveProof:
-        with self.lock:
-            path = run_files.resolve(self.run.path, TRACE)
-            found = signature(path) if path is not None else (0, 0, 0)
-            if found == self._signature:
-                return self
-            before = self._signature
-            if before is None or found[0] != before[0] or found[1] < self._offset:
-                self.records = []
-                self._offset = self._epoch = 0
-                self._generation += 1
-            try:
-                for line in journal.read(path, self._offset, self._epoch) if path else ():
-                    record = jsontext.decode(line.raw)
-                    self._offset, self._epoch = line.end, line.epoch
-                    if isinstance(record, dict) and record.get("phase", "prove") == "prove":
-                        self._add(_trimmed(record))
-                self.problem = ""
-            except (StorageError, OSError, msgspec.DecodeError) as error:
-                self.problem = str(error)
-            self._signature = found
-        return self
+    def _add(self, line: journal.Line) -> None:
+        """Add a record. A resumed run may repeat iterations; the later ones replace the earlier."""
+        record = jsontext.decode(line.raw)
+        if not isinstance(record, dict) or record.get("phase", "prove") != "prove":
+            return
+        record = _trimmed(record)
+        before = len(self.records)
+        while self.records and _superseded(self.records[-1], record):
+            self.records.pop()
+        if len(self.records) < before:
+            self.generation += 1
+        self.records.append(record)
 
     def usage(self) -> dict[str, Any] | None:
         """Return the usage of the run's model so far, or None without an answer."""
@@ -78,20 +62,11 @@ class LiveProof:
                 self._usage = found, _usage(path) if path is not None else None
             return self._usage[1]
 
-    def _add(self, record: dict[str, Any]) -> None:
-        """Add a record. A resumed run may repeat iterations; the later ones replace the earlier."""
-        before = len(self.records)
-        while self.records and _superseded(self.records[-1], record):
-            self.records.pop()
-        if len(self.records) < before:
-            self._generation += 1
-        self.records.append(record)
-
     def records_since(self, version: str | None) -> dict[str, Any]:
         """Return the records after a version, as many as fit in one piece."""
         with self.lock:
             generation, _, known = (version or "").partition(".")
-            count = parse_number(known) if generation == str(self._generation) else None
+            count = parse_number(known) if generation == str(self.generation) else None
             fits = count is not None
             start = min(count, len(self.records)) if count is not None else 0
             stop, size = start, 0
@@ -99,7 +74,7 @@ class LiveProof:
                 size += self.records[stop]["bytes"]
                 stop += 1
             return {
-                "version": f"{self._generation}.{stop}",
+                "version": f"{self.generation}.{stop}",
                 "full": not fits,
                 "more": stop < len(self.records),
                 "records": self.records[start:stop],
@@ -162,9 +137,9 @@ def summary(live: LiveProof) -> dict[str, Any]:
     if outcome is not None and outcome.complete:
         proved = outcome.proved
         result = f"{proved} of {outcome.total} goals proved"
-    now = liveness.read(run.path / LEASE, result)
+    now = read_liveness(run.path / LEASE, result)
     if problem:
-        now = liveness.Liveness("damaged", problem)
+        now = Liveness("damaged", problem)
     return {
         "key": run.key,
         "kind": run.kind,
@@ -240,19 +215,10 @@ class ProofLibrary:
     """Proof runs in memory; the least recently used ones are dropped."""
 
     def __init__(self, most_bytes: int = 128 << 20) -> None:
-        self._most_bytes = most_bytes
-        self._lock = threading.Lock()
-        self._runs: dict[str, LiveProof] = {}
+        self._runs = RunCache(LiveProof, lambda live: live.weight, most_bytes)
 
     def open(self, run: RunRef) -> LiveProof:
-        with self._lock:
-            live = self._runs.pop(run.key, None) or LiveProof(run)
-            self._runs[run.key] = live
-        live.refresh()
-        with self._lock:
-            held = sum(one.weight for one in self._runs.values())
-            for key in list(self._runs):
-                if held <= self._most_bytes or len(self._runs) == 1:
-                    break
-                held -= self._runs.pop(key).weight
+        """Return a run with its new records."""
+        live = self._runs.get(run).refresh()
+        self._runs.shrink()
         return live

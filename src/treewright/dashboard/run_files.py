@@ -8,6 +8,8 @@ from pathlib import Path
 
 from treewright.kernel.operating_system import BINARY, NO_FOLLOW, NON_BLOCK
 
+Signature = tuple[int, int, int]
+
 
 def resolve(base: Path, relative: str) -> Path | None:
     """Return the regular file of this name below `base`, with links resolved, or None."""
@@ -66,3 +68,12 @@ def _entries(base: Path, relative: str) -> list[os.DirEntry[str]]:
             return list(entries)
     except (OSError, RuntimeError, ValueError):
         return []
+
+
+def signature(path: Path) -> Signature:
+    """Return the inode, the size and the time of change of a file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_size, found.st_mtime_ns)

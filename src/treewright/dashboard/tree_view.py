@@ -7,14 +7,12 @@ from typing import Any
 
 import msgspec
 
-from treewright.dashboard.live_tree import LiveTree
 from treewright.kernel.clock import seconds_between
 from treewright.tree.records import steering
-from treewright.tree.records.description import best_node, most_evaluations, score
-from treewright.tree.records.model import Evaluation, Manifest, Node, Unset
+from treewright.tree.records.description import best_node, most_evaluations
+from treewright.tree.records.model import Evaluation, Manifest, Node, Unset, ancestors
 from treewright.tree.report import reasons
-from treewright.tree.report.run_facts import lineage
-from treewright.tree.run.policy_choice import describe
+from treewright.tree.run.creation import describe_policy
 
 _MAX_CHANGES = 200
 _MAX_TITLES = 2000
@@ -74,7 +72,7 @@ def summary(manifest: Manifest) -> dict[str, Any]:
         "run_id": manifest.tree_run_id,
         "created_at": manifest.created_at,
         "dry_run": manifest.dry_run,
-        "policy": describe(manifest),
+        "policy": describe_policy(manifest),
         "stale_baseline": manifest.baseline_doubt,
         "progress": {
             "done": done,
@@ -87,13 +85,13 @@ def summary(manifest: Manifest) -> dict[str, Any]:
         },
         "best": {
             "node": best.node_id,
-            "score": score(best),
+            "score": best.score,
             "gain": found.primary_gain if found else None,
             "low": found.primary_gain_low if found else None,
             "high": found.primary_gain_high if found else None,
             "ref": best.ref.removeprefix("refs/heads/") if best.ref else None,
         },
-        "best_path": [node.node_id for node in lineage(manifest, best)],
+        "best_path": [node.node_id for node in ancestors(manifest, best)[::-1]],
         "metric": {"name": primary.get("name", ""), "direction": primary.get("direction", "")},
         "seconds_each": None if stopped else _seconds_each(manifest, done),
         "spent": manifest.spent,
@@ -128,11 +126,10 @@ def describe_stop(manifest: Manifest) -> str | None:
     return reasons.describe_stop(manifest.stop_reason)
 
 
-def tree(live: LiveTree, titles: dict[str, str], since: str | None) -> dict[str, Any]:
-    """Return the rows that changed since a version, or all rows if the version is unknown."""
-    manifest = live.manifest
-    assert manifest is not None
-    changed = live.touched_since(since)
+def tree(
+    manifest: Manifest, version: str, changed: set[str] | None, titles: dict[str, str]
+) -> dict[str, Any]:
+    """Return the rows of the changed nodes and evaluations, or all rows for None."""
     few = len(manifest.evaluations) <= _MAX_TITLES
     nodes = manifest.nodes.values()
     evaluations = manifest.evaluations.values()
@@ -140,7 +137,7 @@ def tree(live: LiveTree, titles: dict[str, str], since: str | None) -> dict[str,
         nodes = [manifest.nodes[key] for key in changed if key in manifest.nodes]
         evaluations = [manifest.evaluations[key] for key in changed if key in manifest.evaluations]
     return {
-        "version": live.version,
+        "version": version,
         "full": changed is None,
         "nodes": [_node_row(manifest, node, titles) for node in nodes],
         "evals": [_eval_row(e, titles.get(e.idea_path, "") if few else "") for e in evaluations],
@@ -160,7 +157,7 @@ def _node_row(manifest: Manifest, node: Node, titles: dict[str, str]) -> NodeRow
         id=node.node_id,
         depth=node.depth,
         parent=node.parent_node_id,
-        score=score(node),
+        score=node.score,
         gain=found.primary_gain if found else None,
         low=found.primary_gain_low if found else None,
         high=found.primary_gain_high if found else None,

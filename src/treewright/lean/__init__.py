@@ -8,11 +8,11 @@ diagnostics, `sorry` positions, and verdicts with certificates. This package imp
 - `verify`: the replay check, its verdict and its certificate.
 - `hosts`: the two kinds of Lean, bundled (`wasm`) and the user's toolchain (`native`).
 - `project`: the modules of a Lake project.
-- `processes.py`: starts, lends, renews and ends Lean processes.
+- `processes.py`: starts, lends, renews and ends Lean processes, for all other packages.
 - `choice.py`: which Lean is used, and why. `sorries.py`: every `sorry` of a text, and its
   replacement.
 
-Read first: `session/interface.py`, `verify/replayer.py`, `choice.py`.
+Read first: `session/host_session.py`, `processes.py`, `verify/replayer.py`.
 """
 
 from typing import TYPE_CHECKING

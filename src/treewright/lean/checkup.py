@@ -1,8 +1,13 @@
-"""What `treewright doctor` says about both Leans: the bundled one, and the project's own."""
+"""Checks that Lean works here, for `treewright doctor` and `treewright lean doctor`.
+
+The first looks at the files of both Leans and starts none; the second proves a theorem.
+"""
 
 from __future__ import annotations
 
 import shutil
+import statistics
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,10 +25,14 @@ from treewright.lean.hosts.wasm.install import (
     is_installed,
 )
 from treewright.lean.hosts.wasm.manifest import verify_home
+from treewright.lean.processes import LeanProcesses
+from treewright.lean.project.included_files import IncludedFile
 from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header, ModuleStore
 from treewright.lean.project.project import Compiled, Project
 from treewright.lean.project.workspace import open_workspace
+from treewright.lean.session.answers import ProofState
+from treewright.lean.session.errors import LeanError
 from treewright.lean.sorries import lean_files
 
 _GROUP = "lean"
@@ -33,7 +42,15 @@ _PROJECT = "Lake project"
 _COMPILED = "its modules"
 _MOST_SHOWN = 3
 _PROJECT_HINT = "--repo DIR looks elsewhere"
+_ROUNDS = 25
 _HINT = "treewright lean install (or the first run) fetches it"
+STATEMENT = "∀ p q r : Prop, (p ∧ q) ∧ r → r ∧ q ∧ p"
+SCRIPT = (
+    "intro p q r h",
+    "obtain ⟨⟨hp, hq⟩, hr⟩ := h",
+    "refine ⟨hr, ?_, ?_⟩",
+    "all_goals assumption",
+)
 
 
 def checks(repo: Path | None) -> Iterator[Check]:
@@ -47,7 +64,7 @@ def _bundled() -> Check:
         return Check(_GROUP, _NAME, "absent", "not installed yet", _HINT)
     path = installed_path()
     try:
-        count = verify_home(LeanHome(path, path), full=True)
+        count = verify_home(path, full=True)
     except TreewrightError as error:
         return Check(_GROUP, _NAME, "failed", str(error))
     return bundled_lean(_GROUP, _NAME, f"{count} files verified in {path}")
@@ -155,6 +172,65 @@ class _Untried(WasmCompiler):
         raise _NotThere
 
     def compile(
-        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
+        self,
+        module: str,
+        text: str,
+        options: Options,
+        imports: Iterable[Compiled],
+        files: Sequence[IncludedFile] = (),
     ) -> NoReturn:
         raise _NotThere
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """What `treewright lean doctor` prints."""
+
+    backend: str
+    reason: str
+    lean: str
+    detail: str
+    startup_seconds: float
+    steps_per_second: float
+    median_step_ms: float
+    replay: str
+    proof: str
+    home_files_verified: int = 0
+    commit: str = ""
+
+
+def examine(lean: LeanProcesses, reason: str) -> DoctorReport:
+    """Prove a theorem step by step, repeatedly, and once through the replay check.
+
+    Every file of the bundled Lean is read and compared with the installed one.
+    """
+    files = verify_home(lean.host.path, full=True) if isinstance(lean.host, LeanHome) else 0
+    session = lean.new_session()
+    times: list[float] = []
+    for _ in range(_ROUNDS):
+        state = session.start(STATEMENT)
+        for tactic in SCRIPT:
+            if not isinstance(state, ProofState):
+                raise LeanError(f"Lean works, but not as it should: {state}")
+            begun = time.perf_counter()
+            state = session.run_tactic(state, tactic)
+            times.append(time.perf_counter() - begun)
+        if not (isinstance(state, ProofState) and state.complete):
+            raise LeanError(f"Lean did not close a simple goal: {state}")
+    verdict = lean.replayer.theorem(STATEMENT, "\n".join(SCRIPT))
+    if not verdict.proved:
+        raise LeanError(f"the replay check did not accept a correct proof: {verdict.detail}")
+    info = session.info
+    return DoctorReport(
+        info.backend,
+        reason,
+        info.lean,
+        info.detail,
+        round(info.startup_seconds, 2),
+        round(len(times) / sum(times), 1),
+        round(statistics.median(times) * 1000, 2),
+        "proved",
+        STATEMENT,
+        files,
+        info.commit,
+    )

@@ -19,13 +19,12 @@ from treewright.lean.hosts.native.toolchain import (
 )
 from treewright.lean.hosts.wasm.compiler import WasmCompiler
 from treewright.lean.hosts.wasm.install import Progress, ensure_installed, silent
-from treewright.lean.project.import_order import read_text
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.module_store import ModuleStore
 from treewright.lean.project.project import Announce, Project
-from treewright.lean.project.workspace import find_root, open_workspace
+from treewright.lean.project.workspace import find_root, open_workspace, read_text
 from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
-from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import MissingModule
+from treewright.lean.session.errors import MissingModule
 
 Backend = Literal["wasm", "native"]
 BACKENDS = ("auto", "wasm", "native")
@@ -66,7 +65,8 @@ def choose(requested: str = "auto", start: Path | None = None, *, sandbox: bool 
     project = find_project(start or Path.cwd())
     if requested == "native":
         require_toolchain(project)
-        return Choice("native", _asked_for(project), project, sandbox)
+        reason = "asked for, without a Lake project" if project is None else "asked for"
+        return Choice("native", reason, project, sandbox)
     if project is None:
         return Choice("wasm", "not inside a Lake project")
     toolchain = find_toolchain(project)
@@ -74,10 +74,6 @@ def choose(requested: str = "auto", start: Path | None = None, *, sandbox: bool 
     if problem:
         return Choice("wasm", f"inside the Lake project {project.name}, but {problem}")
     return Choice("native", f"inside the Lake project {project.name}", project, sandbox)
-
-
-def _asked_for(project: Path | None) -> str:
-    return "asked for, without a Lake project" if project is None else "asked for"
 
 
 def other_version(choice: Choice, start: Path | None = None) -> str | None:
@@ -98,16 +94,6 @@ def open_host(choice: Choice, progress: Progress = silent) -> Host:
     if choice.backend == "native":
         return native_host(choice.project, sandbox=choice.sandbox)
     return ensure_installed(progress)
-
-
-def open_session(
-    choice: Choice,
-    imports: Sequence[str] = ("Init",),
-    preamble: str = "",
-    progress: Progress = silent,
-    project: Project | None = None,
-) -> HostSession:
-    return HostSession(open_host(choice, progress), imports, preamble, project)
 
 
 def open_project(
@@ -157,31 +143,25 @@ def check_files(
 ) -> Iterator[tuple[Path, CheckResult | Timeout | SessionLost]]:
     """Check file after file; yield each path with its result.
 
-    A session is replaced when it was lost, or when the next file is in another project. A module
-    that one file lacks does not stop the check of the others; of a single file it is raised.
+    The Lean processes are replaced when the next file is in another project, and a session when it
+    was lost. A module that one file lacks does not stop the check of the others; of a single file
+    it is raised.
     """
-    session: HostSession | None = None
-    project: Project | None = None
+    lean: LeanProcesses | None = None
     try:
         for path, source in sources:
-            moved = host.backend == "wasm" and not _is_in(project, path)
-            if session is None or moved or not session.alive:
-                if session is not None:
-                    session.close()
-                project = project_of(path)
-                session = HostSession(host, project=project)
+            root = find_root(path) if host.backend == "wasm" else None
+            if lean is None or root != (lean.project and lean.project.workspace.root):
+                if lean is not None:
+                    lean.close()
+                lean = LeanProcesses(host, project_of(path))
             try:
-                result = session.check(source, timeout=timeout)
+                result = lean.kept_session().check(source, timeout=timeout)
             except MissingModule as error:
                 if len(sources) == 1:
                     raise
                 result = SessionLost(str(error))
             yield path, result
     finally:
-        if session is not None:
-            session.close()
-
-
-def _is_in(project: Project | None, path: Path) -> bool:
-    """Whether a file belongs to a project, or to none if that is None."""
-    return find_root(path) == (project.workspace.root if project is not None else None)
+        if lean is not None:
+            lean.close()

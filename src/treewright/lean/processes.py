@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +23,15 @@ from treewright.kernel.errors import TreewrightError
 from treewright.lean.hosts.host import Host
 from treewright.lean.project.project import Project
 from treewright.lean.session.async_session import AsyncLeanSession
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.process import RestartedProcess
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 
 _FAILURES_BEFORE_GIVING_UP = 3
 _BACKOFF_SECONDS = (0.2, 1.0, 5.0)
+_CLOSED = "the Lean processes are closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +78,11 @@ class _Lendable:
     uses: int = 0
 
 
-@dataclass(slots=True, eq=False)
-class _Request:
-    """A waiting borrower. `deliver` is called once, while the lock is held."""
-
-    deliver: Callable[[_Lendable | LeanError], None]
-
-
 class LeanProcesses:
     """The Lean processes of one owner, for one Lean and one Lake project.
 
     No process is started before it is needed; `start` starts the usual ones in advance. Closing
-    ends every process that this object started, except sessions that `new_session` returned.
+    ends every process that this object started.
 
     Args:
         host: which Lean is started.
@@ -112,15 +107,15 @@ class LeanProcesses:
         self._limits = limits or SessionLimits()
         self._target = self._limits.sessions + self._limits.spares
         self._last_build = _last_build(host)
-        self._kept: HostSession | None = None
-        self._keeping = threading.Lock()
+        self._kept = RestartedProcess(self.new_session)
         self._in_advance: Future[HostSession] | None = None
         self._starting: ThreadPoolExecutor | None = None
+        self._sessions: list[HostSession] = []  # that may be alive
         # Lending:
         self._changed = threading.Condition()
         self._idle: list[_Lendable] = []
         self._lent: set[_Lendable] = set()
-        self._requests: deque[_Request] = deque()
+        self._requests: deque[Future[_Lendable]] = deque()
         self._is_closed = False
         self._failures = self._started = self._recycled = self._lost = 0
         self._starter: threading.Thread | None = None
@@ -143,27 +138,24 @@ class LeanProcesses:
         if self._starting is None:
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
             self._starting = ThreadPoolExecutor(max(2, cores), thread_name_prefix="lean-start")
-            self._in_advance = self._starting.submit(self._open_session)
+            self._in_advance = self._starting.submit(self._start_session)
             for start in self.replayer.processes.starts():
                 self._starting.submit(_ignore_problem, start)
 
-    def new_session(self) -> HostSession:
-        """Return a session that the caller has to close.
+    def new_session(self, imports: Sequence[str] = ("Init",), preamble: str = "") -> HostSession:
+        """Return a session, which the caller may close before this object is closed.
 
-        The first call after `start` returns the session that was started in advance.
+        The first session without other imports, after `start`, is the one started in advance.
         """
-        session, self._in_advance = self._in_advance, None
-        return session.result() if session is not None else self._open_session()
+        if tuple(imports) == ("Init",) and not preamble:
+            session, self._in_advance = self._in_advance, None
+            if session is not None:
+                return session.result()
+        return self._start_session(imports, preamble)
 
     def kept_session(self) -> HostSession:
         """Return the same session each time, with its proof states; another one if it was lost."""
-        with self._keeping:
-            if self._kept is not None and not self._kept.alive:
-                self._kept.close()
-                self._kept = None
-            if self._kept is None:
-                self._kept = self.new_session()
-            return self._kept
+        return self._kept.get()
 
     @contextlib.contextmanager
     def session(self, timeout: float | None = None) -> Iterator[HostSession]:
@@ -175,7 +167,15 @@ class LeanProcesses:
         Raises:
             LeanError: no session became free in time, or Lean does not start.
         """
-        lendable = self._acquire(timeout)
+        request = self._request()
+        try:
+            lendable = request.result(timeout)
+        except BaseException as problem:
+            self._withdraw(request)
+            if isinstance(problem, TimeoutError):
+                message = f"no Lean session became free within {timeout:g} s"
+                raise LeanError(message) from None
+            raise
         try:
             yield lendable.session
         finally:
@@ -184,7 +184,12 @@ class LeanProcesses:
     @contextlib.asynccontextmanager
     async def async_session(self) -> AsyncIterator[AsyncLeanSession]:
         """Lend a session to a task. Cancelling the task interrupts Lean and returns the session."""
-        lendable = await self._acquire_async()
+        request = self._request()
+        try:
+            lendable = await asyncio.wrap_future(request)
+        except BaseException:
+            self._withdraw(request)
+            raise
         try:
             yield AsyncLeanSession(lendable.session, self._calls)
         finally:
@@ -209,6 +214,7 @@ class LeanProcesses:
 
     @property
     def stats(self) -> LendingStats:
+        """Counts of sessions."""
         with self._changed:
             return LendingStats(
                 len(self._idle),
@@ -252,122 +258,92 @@ class LeanProcesses:
 
     def end_large(self, heap_bytes: int) -> None:
         """End processes with a larger heap, because a heap never shrinks. Lent ones stay."""
-        kept = self._kept
-        if kept is not None and kept.heap_bytes > heap_bytes:
-            kept.close()
+        if self._kept.heap_bytes > heap_bytes:
+            self._kept.close()
         self.replayer.processes.end_large(heap_bytes)
 
     def cancel_kept(self) -> None:
         """Cancel the request that runs in the kept session, if there is one."""
-        if self._kept is not None:
-            self._kept.cancel()
+        if (kept := self._kept.current) is not None:
+            kept.cancel()
 
     def end_kept(self) -> None:
         """End the kept session and the processes of the replay check; the next call restarts them.
 
         A request that runs in another thread meanwhile ends as lost.
         """
-        if self._kept is not None:
-            self._kept.close()
+        self._kept.close()
         self.replayer.close()
 
     def close(self) -> None:
         """End every process, also lent sessions. Waiting requests get a LeanError."""
         with self._changed:
             self._is_closed = True
-            lendable = [*self._idle, *self._lent]
             self._idle.clear()
-            while self._requests:
-                self._requests.popleft().deliver(LeanError("the Lean processes are closed"))
+            self._refuse_requests(LeanError(_CLOSED))
             self._changed.notify_all()
-        for each in lendable:
-            each.session.close()
+            sessions = self._sessions
+        for session in sessions:
+            session.close()
         if self._starter is not None:
             self._starter.join()
         self._calls.shutdown(wait=True)
         if self._starting is not None:
             self._starting.shutdown(wait=True, cancel_futures=True)
-        session, self._in_advance = self._in_advance, None
-        if session is not None and not session.cancelled() and session.exception() is None:
-            session.result().close()
-        self.end_kept()
+        self.replayer.close()
+
+    def _start_session(self, imports: Sequence[str] = ("Init",), preamble: str = "") -> HostSession:
+        session = HostSession(self.host, imports, preamble, project=self.project)
+        with self._changed:
+            self._sessions = [*(each for each in self._sessions if each.alive), session]
+            is_closed = self._is_closed
+        if is_closed:
+            session.close()
+            raise LeanError(_CLOSED)
+        return session
 
     # -- lending --------------------------------------------------------------------------
 
-    def _open_session(self) -> HostSession:
-        return HostSession(self.host, project=self.project)
-
-    def _acquire(self, timeout: float | None) -> _Lendable:
-        delivered: list[_Lendable | LeanError] = []
-        arrived = threading.Event()
-
-        def deliver(result: _Lendable | LeanError) -> None:
-            delivered.append(result)
-            arrived.set()
-
-        request = self._enqueue(deliver)
-        try:
-            arrived.wait(timeout)
-        except BaseException:
-            self._withdraw(request, delivered)
-            raise
-        if not arrived.is_set():
-            self._withdraw(request, delivered)
-            raise LeanError(f"no Lean session became free within {timeout:g} s")
-        return _require_session(delivered[0])
-
-    async def _acquire_async(self) -> _Lendable:
-        loop = asyncio.get_running_loop()
-        arrived: asyncio.Future[None] = loop.create_future()
-        delivered: list[_Lendable | LeanError] = []
-
-        def wake() -> None:
-            if not arrived.done():
-                arrived.set_result(None)
-
-        def deliver(result: _Lendable | LeanError) -> None:
-            delivered.append(result)
-            loop.call_soon_threadsafe(wake)
-
-        request = self._enqueue(deliver)
-        try:
-            await arrived
-        except BaseException:
-            self._withdraw(request, delivered)
-            raise
-        return _require_session(delivered[0])
-
-    def _enqueue(self, deliver: Callable[[_Lendable | LeanError], None]) -> _Request:
-        request = _Request(deliver)
+    def _request(self) -> Future[_Lendable]:
+        request: Future[_Lendable] = Future()
         with self._changed:
             if self._is_closed:
-                raise LeanError("the Lean processes are closed")
+                raise LeanError(_CLOSED)
             self._requests.append(request)
             self._start_lending()
             self._dispatch()
         return request
 
-    def _withdraw(self, request: _Request, delivered: list[_Lendable | LeanError]) -> None:
+    def _withdraw(self, request: Future[_Lendable]) -> None:
         """Cancel a request. A session that was delivered meanwhile is returned."""
         with self._changed:
             with contextlib.suppress(ValueError):
                 self._requests.remove(request)
-            result = delivered[0] if delivered else None
-        if isinstance(result, _Lendable):
-            self._release(result)
+            is_delivered = not request.cancel() and request.exception() is None
+        if is_delivered:
+            self._release(request.result())
 
     def _dispatch(self) -> None:
         """Give idle sessions to waiting requests. The caller holds the lock."""
+        for lendable in [each for each in self._idle if not each.session.alive]:
+            self._idle.remove(lendable)
+            self._lost += 1
+            self._calls.submit(lendable.session.close)
+            self._changed.notify_all()
         while self._requests and self._idle and len(self._lent) < self._limits.sessions:
-            lendable = self._idle.pop()
-            if not lendable.session.alive:
-                self._lost += 1
-                self._calls.submit(lendable.session.close)
-                self._changed.notify_all()
-                continue
-            lendable.uses += 1
-            self._lent.add(lendable)
-            self._requests.popleft().deliver(lendable)
+            request = self._requests.popleft()
+            if request.set_running_or_notify_cancel():
+                lendable = self._idle.pop()
+                lendable.uses += 1
+                self._lent.add(lendable)
+                request.set_result(lendable)
+
+    def _refuse_requests(self, problem: LeanError) -> None:
+        """Answer every waiting request with a problem. The caller holds the lock."""
+        while self._requests:
+            request = self._requests.popleft()
+            if request.set_running_or_notify_cancel():
+                request.set_exception(problem)
 
     def _release(self, lendable: _Lendable) -> None:
         session, limits = lendable.session, self._limits
@@ -414,42 +390,29 @@ class LeanProcesses:
                 if self._is_closed:
                     return
             problem = None
-            lendable = None
+            session = None
             try:
-                lendable = _Lendable(self._open_session(), time.monotonic())
+                session = self._start_session()
             except LeanError as error:
                 problem = error
             except Exception as error:
                 problem = LeanError(f"a Lean session could not be opened: {error}")
             with self._changed:
-                if lendable is not None:
+                if session is not None:
                     self._failures = 0
                     self._started += 1
-                    if not self._is_closed:
-                        self._idle.insert(0, lendable)  # used sessions are lent before new ones
-                        lendable = None
-                    self._dispatch()
+                    if not self._is_closed:  # `close` ends the session otherwise
+                        # Used sessions are lent before new ones.
+                        self._idle.insert(0, _Lendable(session, time.monotonic()))
+                        self._dispatch()
                 elif problem is not None:
-                    self._fail(problem)
+                    self._failures += 1
+                    if self._failures >= _FAILURES_BEFORE_GIVING_UP and not self._lent:
+                        self._refuse_requests(problem)
                 self._changed.notify_all()
                 if problem is not None and not self._is_closed:
                     pause = _BACKOFF_SECONDS[min(self._failures, len(_BACKOFF_SECONDS)) - 1]
                     self._changed.wait_for(lambda: self._is_closed, timeout=pause)
-            if lendable is not None:
-                lendable.session.close()  # closed while the session was starting
-
-    def _fail(self, problem: LeanError) -> None:
-        """Count a failed start; after several, answer waiting requests with the problem."""
-        self._failures += 1
-        if self._failures >= _FAILURES_BEFORE_GIVING_UP and not self._lent:
-            while self._requests:
-                self._requests.popleft().deliver(problem)
-
-
-def _require_session(result: _Lendable | LeanError) -> _Lendable:
-    if isinstance(result, LeanError):
-        raise result
-    return result
 
 
 def _ignore_problem(start: Callable[[], object]) -> None:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.lean.project.import_order import written_imports
+from treewright.lean.project.workspace import written_imports
 from treewright.lean.session.answers import CheckResult, Diagnostic, Goal, ProofState
-from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError, LeanSession
+from treewright.lean.session.errors import DEFAULT_CHECK_SECONDS, LeanError
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.lemma_errors import unread_lemmas
 
 _BY = re.compile(r"(?:^|\n)(?P<line>[^\n]*[^\n\w.]by)(?P<space>[ \t]+)$")
@@ -46,10 +47,12 @@ class Sorry:
 
     @property
     def goals(self) -> tuple[Goal, ...]:
+        """The goals of all its states."""
         return tuple(goal for state in self.states for goal in state.goals)
 
     @property
     def goal(self) -> Goal:
+        """The first goal."""
         return self.states[0].goals[0]
 
 
@@ -65,16 +68,27 @@ class FileSorries:
 
 
 def extract(
-    session: LeanSession, source: str, *, until: str = "", timeout: float = DEFAULT_CHECK_SECONDS
+    session: HostSession,
+    source: str,
+    *,
+    until: str = "",
+    statements: bool = False,
+    timeout: float = DEFAULT_CHECK_SECONDS,
 ) -> tuple[Sorry, ...]:
-    """Every `sorry` of a text, in order of position; all up to a declaration's, with `until`."""
-    result = session.check(source, sorries=True, until=until, timeout=timeout)
+    """Every `sorry` of a text, in order of position; all up to a declaration's, with `until`.
+
+    With `statements` a host may leave out proofs of theorems without a `sorry`.
+    """
+    result = session.check(
+        source, sorries=True, until=until, statements=statements, timeout=timeout
+    )
     if not isinstance(result, CheckResult):
         raise LeanError(f"the text could not be elaborated: {result}")
     return from_check(source, result)
 
 
 def from_check(source: str, result: CheckResult) -> tuple[Sorry, ...]:
+    """Return the sorries of a text that was checked with `sorries=True`."""
     data = source.encode()
     imports = written_imports(source) or ("Init",)
     found = []
@@ -109,7 +123,8 @@ def _offset(data: bytes, position: int) -> int:
     return len(data)
 
 
-def extract_file(session: LeanSession, path: Path, *, timeout: float) -> FileSorries:
+def extract_file(session: HostSession, path: Path, *, timeout: float) -> FileSorries:
+    """Return the sorries of a file. Raises UsageError if the file cannot be read."""
     try:
         source = path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -119,7 +134,7 @@ def extract_file(session: LeanSession, path: Path, *, timeout: float) -> FileSor
     return extract_source(session, path, source, timeout=timeout)
 
 
-def extract_source(session: LeanSession, path: Path, source: str, *, timeout: float) -> FileSorries:
+def extract_source(session: HostSession, path: Path, source: str, *, timeout: float) -> FileSorries:
     """Return the sorries of a file from its text."""
     try:
         result = session.check(source, sorries=True, timeout=timeout)
@@ -137,7 +152,7 @@ def extract_source(session: LeanSession, path: Path, source: str, *, timeout: fl
 
 
 def extract_files(
-    sessions: Callable[[], LeanSession], paths: Iterable[Path], *, timeout: float
+    sessions: Callable[[], HostSession], paths: Iterable[Path], *, timeout: float
 ) -> Iterator[FileSorries]:
     """Yield the sorries of each file; a lost session is replaced.
 
@@ -158,6 +173,7 @@ def extract_files(
 
 
 def lean_files(root: Path) -> list[Path]:
+    """Return a Lean file itself, or all of a directory in order, without build output."""
     if root.is_file():
         return [root]
     if not root.is_dir():

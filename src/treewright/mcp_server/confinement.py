@@ -14,7 +14,7 @@ from pathlib import Path
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.storage.run_directory import STATE_DIR
-from treewright.mcp_server.answer_limits import MAX_TEXT
+from treewright.mcp_server.tool import MAX_TEXT
 
 _SKIPPED = frozenset({".lake", ".git", STATE_DIR, "build", "node_modules"})
 MAX_FILES = 20_000

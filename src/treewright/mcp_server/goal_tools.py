@@ -17,14 +17,22 @@ from treewright.lean.session.answers import (
 )
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import check_closed
-from treewright.lean.session.interface import LeanSession
 from treewright.lean.sorries import from_check, with_sorry_at
-from treewright.mcp_server.answer_limits import Limit, Offset, PathText, Text, clipped, page
 from treewright.mcp_server.call import Call, Fault, answered, fault
-from treewright.mcp_server.goal_store import KeptGoal, Making
-from treewright.mcp_server.server_state import ServerState
+from treewright.mcp_server.server_state import KeptGoal, Making, ServerState
 from treewright.mcp_server.source_tools import Seconds, read_source
-from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
+from treewright.mcp_server.tool import (
+    Answer,
+    Arguments,
+    Limit,
+    Offset,
+    PagedAnswer,
+    PathText,
+    Text,
+    clipped,
+    page,
+    tool,
+)
 from treewright.mcp_server.warm_lean import WarmLean
 
 # -- goals ----------------------------------------------------------------------------------
@@ -75,7 +83,13 @@ class Goals(PagedAnswer, frozen=True):
     closed: bool = False
 
 
+@tool("lean_goals", lambda given: given.seconds)
 def goals(server: ServerState, given: GoalsArguments, call: Call) -> Goals:
+    """List the open goals of a Lean file or text: at each sorry, or at `line` and `column`
+    (from 1).
+
+    `seconds` limits Lean. Returns each goal with a name for lean_try, its position and text.
+    """
     source = read_source(server, given.path, given.text, given.project)
     if given.line:
         text, at = with_sorry_at(source.text, given.line, given.column or None)
@@ -128,7 +142,7 @@ def _without_goal(text: str, at: int, result: CheckResult) -> Goals:
 def _remake(text: str, at: int | None, number: int, seconds: float) -> Making:
     """Return a function that makes the state of the n-th goal of a text in another session."""
 
-    def make(session: LeanSession) -> ProofState:
+    def make(session: HostSession) -> ProofState:
         result = answered(session.check(text, sorries=True, timeout=seconds))
         states = [
             state
@@ -187,7 +201,14 @@ class Tries(Answer, frozen=True):
     tried: list[Tried]
 
 
+@tool("lean_try", lambda given: given.seconds * len(given.tactics))
 def try_tactics(server: ServerState, given: TryArguments, call: Call) -> Tries:
+    """Try several tactics on the same goal (from lean_goals or an earlier lean_try) or on a
+    statement, each for at most `seconds`.
+
+    Returns for each tactic whether it closes the goal, the goals that are left (with a name for
+    lean_try), or Lean's error.
+    """
     if bool(given.goal) == bool(given.statement):
         raise UsageError("give one of `goal` and `statement`")
     if given.goal:
@@ -215,7 +236,7 @@ def try_tactics(server: ServerState, given: TryArguments, call: Call) -> Tries:
 def _statement(
     server: ServerState, lean: WarmLean, statement: str
 ) -> Callable[[HostSession], KeptGoal]:
-    def make(session: LeanSession) -> ProofState:
+    def make(session: HostSession) -> ProofState:
         found = session.start(f"({statement}\n : Prop)")
         if isinstance(found, TacticError):
             raise UsageError(f"Lean refuses the statement: {clipped(found.message, 1000)}")
@@ -253,7 +274,7 @@ def _tried(
         session.free([result])
         return Tried(tactic, "closes" if result.complete else "sorry")
 
-    def make(other: LeanSession) -> ProofState:
+    def make(other: HostSession) -> ProofState:
         before = on.make(other) if other is not on.session else on.state
         return _state(other.run_tactic(before, tactic, seconds))
 
@@ -264,27 +285,3 @@ def _tried(
 def _free(server: ServerState, session: HostSession) -> None:
     if states := server.goals.take_freed(session):
         session.free(states)
-
-
-TOOLS = (
-    Tool(
-        "lean_goals",
-        "List the open goals of a Lean file or text: at each sorry, or at `line` and `column` "
-        "(from 1). `seconds` limits Lean. Returns each goal with a name for lean_try, its "
-        "position and text.",
-        GoalsArguments,
-        Goals,
-        goals,
-        lambda given: given.seconds,
-    ),
-    Tool(
-        "lean_try",
-        "Try several tactics on the same goal (from lean_goals or an earlier lean_try) or on a "
-        "statement, each for at most `seconds`. Returns for each tactic whether it closes the "
-        "goal, the goals that are left (with a name for lean_try), or Lean's error.",
-        TryArguments,
-        Tries,
-        try_tactics,
-        lambda given: given.seconds * len(given.tactics),
-    ),
-)

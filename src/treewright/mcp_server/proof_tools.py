@@ -14,11 +14,10 @@ from treewright.lean.session.inputs import check_closed
 from treewright.lean.sorries import patch_of
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS
-from treewright.mcp_server.answer_limits import Name, PathText, Text, clipped
 from treewright.mcp_server.call import Call, Fault
 from treewright.mcp_server.server_state import ServerState
 from treewright.mcp_server.source_tools import Seconds, read_source
-from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.tool import Answer, Arguments, Name, PathText, Text, clipped, tool
 from treewright.proving import layout
 from treewright.proving.api import ProofService
 from treewright.proving.phases import Observer
@@ -86,13 +85,23 @@ class Proofs(Answer, frozen=True):
     patch: str = ""
 
 
+@tool("lean_prove", lambda given: given.seconds, writes=True)
 def prove(server: ServerState, given: ProveArguments, call: Call) -> Proofs:
+    """Search for a proof of a statement, or of the sorries of a file (or of one
+    `declaration`), for at most `seconds`.
+
+    Returns the status and proof of each goal, and a patch. `proved` means that the judge accepted
+    the proof in a separate Lean. The search is stored as a run below .treewright; the file is not
+    changed.
+    """
     target, lean, root = _target(server, given)
     settings = Settings(
         simulations=given.simulations,
         time_limit=given.seconds / 2 if given.refute else given.seconds,
         refute=given.refute,
-        sources=SourceSettings(tactics="\n".join(given.tactics) or None, known=True, strategies=True),
+        sources=SourceSettings(
+            tactics="\n".join(given.tactics) or None, known=True, strategies=True
+        ),
     )
     server.files.resolve_target(root, layout.RUNS)
     with lean.proving(call) as processes:
@@ -188,7 +197,14 @@ class Verified(Answer, frozen=True):
     certificate: dict[str, Any] | None = None
 
 
+@tool("lean_verify", lambda given: 3 * given.seconds)
 def verify(server: ServerState, given: VerifyArguments, call: Call) -> Verified:
+    """Check whether a candidate proves the sorries of an original, for at most `seconds` per
+    text.
+
+    Each is a text or a path. The judge is a Lean that has read neither text. Returns whether it is
+    proved, the reason if not, and a certificate.
+    """
     original = read_source(server, given.original_path, given.original)
     candidate = read_source(server, given.candidate_path, given.candidate)
     if "sorryAx" in given.axioms:
@@ -208,30 +224,3 @@ def verify(server: ServerState, given: VerifyArguments, call: Call) -> Verified:
         answer = work(replayer)
     call.raise_if_stopped()
     return answer
-
-
-TOOLS = (
-    Tool(
-        "lean_prove",
-        "Search for a proof of a statement, or of the sorries of a file (or of one "
-        "`declaration`), for "
-        "at most `seconds`. Returns the status and proof of each goal, and a patch. `proved` means "
-        "that the judge accepted the proof in a separate Lean. The search is stored as a run below "
-        ".treewright; the file is not changed.",
-        ProveArguments,
-        Proofs,
-        prove,
-        lambda given: given.seconds,
-        writes=True,
-    ),
-    Tool(
-        "lean_verify",
-        "Check whether a candidate proves the sorries of an original, for at most `seconds` per "
-        "text. Each is a text or a path. The judge is a Lean that has read neither text. Returns "
-        "whether it is proved, the reason if not, and a certificate.",
-        VerifyArguments,
-        Verified,
-        verify,
-        lambda given: 3 * given.seconds,
-    ),
-)

@@ -7,14 +7,23 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from treewright.dashboard import diffs, proof_view, tree_detail
+from treewright.dashboard import proof_view, tree_detail
 from treewright.dashboard.roots import RunRef
 from treewright.kernel.errors import UsageError
-from treewright.mcp_server.answer_limits import Limit, Offset, clipped, page, rest_of
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.confinement import require_confined
 from treewright.mcp_server.server_state import ServerState
-from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
+from treewright.mcp_server.tool import (
+    Answer,
+    Arguments,
+    Limit,
+    Offset,
+    PagedAnswer,
+    clipped,
+    page,
+    rest_of,
+    tool,
+)
 from treewright.tree.records.description import best_node
 from treewright.tree.records.model import Evaluation, Manifest
 
@@ -72,7 +81,12 @@ class Runs(PagedAnswer, frozen=True):
     total: int
 
 
+@tool("tree_runs")
 def runs(server: ServerState, given: RunsArguments, call: Call) -> Runs:
+    """List the searches below the roots: over commits (tree) and for proofs (proof).
+
+    Returns name, kind, state and progress of each.
+    """
     there = [run for run in server.runs.scan() if run.kind not in _NO_RUNS]
     shown, rest = page(there, given.offset, given.limit)
     return Runs([_line(server, run) for run in shown], len(there), **rest)
@@ -128,7 +142,12 @@ class Status(RunLine, frozen=True):
     changes: tuple[str, ...] = ()
 
 
+@tool("tree_status")
 def status(server: ServerState, given: StatusArguments, call: Call) -> Status:
+    """Show the status of one run.
+
+    Returns state, progress, best node with its gain, and the user's changes.
+    """
     run = find(server, given.run, "")
     if other := _NO_RUNS.get(run.kind):
         raise UsageError(f"that is {other}, and no run; tree_runs lists the runs")
@@ -184,7 +203,12 @@ class Rows(PagedAnswer, frozen=True):
     total: int
 
 
+@tool("tree_show")
 def tree(server: ServerState, given: TreeArguments, call: Call) -> Rows:
+    """List the nodes or the evaluations (`show`) of a search over commits.
+
+    Returns a row with title, fate, score and gain for each.
+    """
     run = find(server, given.run)
     document = msgspec.json.decode(server.trees.tree(run, None))
     found = document["nodes" if given.show == "nodes" else "evals"]
@@ -230,7 +254,12 @@ class Why(Answer, frozen=True):
     logs: tuple[str, ...] = ()
 
 
+@tool("tree_why")
 def why(server: ServerState, given: WhyArguments, call: Call) -> Why:
+    """Explain why a candidate (`item`) was rejected or promoted.
+
+    Returns sentences, its idea and its logs.
+    """
     run = find(server, given.run)
     with server.trees.manifest(run) as manifest:
         found = tree_detail.describe_item(run.path, require_manifest(manifest), given.item)
@@ -264,7 +293,12 @@ class Diff(PagedAnswer, frozen=True):
     diff: str
 
 
+@tool("tree_diff")
 def diff(server: ServerState, given: DiffArguments, call: Call) -> Diff:
+    """Show the change of the best node, or of `item`, against its parent or the root.
+
+    Returns a unified diff in pieces of 8,000 characters.
+    """
     run = find(server, given.run)
     with server.trees.manifest(run) as manifest:
         there = require_manifest(manifest)
@@ -273,7 +307,7 @@ def diff(server: ServerState, given: DiffArguments, call: Call) -> Diff:
     if commits is None:
         raise UsageError(f"the run has no commit for {item!r}; tree_show lists its items")
     require_confined(run.project, server.files)
-    found = diffs.diff_commits(run.project, commits[given.against], commits["own"])
+    found = tree_detail.diff_commits(run.project, commits[given.against], commits["own"])
     if found.problem:
         raise UsageError(f"no diff of {item}: {found.problem}")
     piece = found.text[given.offset : given.offset + MAX_DIFF]
@@ -308,7 +342,12 @@ class Ideas(PagedAnswer, frozen=True):
     total: int
 
 
+@tool("tree_ideas")
 def ideas(server: ServerState, given: IdeasArguments, call: Call) -> Ideas:
+    """List the ideas that a run has tried, the best first.
+
+    Returns title, fate, reason and score of each.
+    """
     run = find(server, given.run)
     with server.trees.manifest(run) as manifest:
         there = require_manifest(manifest)
@@ -335,55 +374,3 @@ def ideas(server: ServerState, given: IdeasArguments, call: Call) -> Ideas:
 
 def _score(evaluation: Evaluation) -> float:
     return evaluation.root_relative.score if evaluation.root_relative else -math.inf
-
-
-TOOLS = (
-    Tool(
-        "tree_runs",
-        "List the searches below the roots: over commits (tree) and for proofs (proof). Returns "
-        "name, kind, state and progress of each.",
-        RunsArguments,
-        Runs,
-        runs,
-    ),
-    Tool(
-        "tree_status",
-        "Show the status of one run. Returns state, progress, best node with its gain, and the "
-        "user's changes.",
-        StatusArguments,
-        Status,
-        status,
-    ),
-    Tool(
-        "tree_show",
-        "List the nodes or the evaluations (`show`) of a search over commits. Returns a row with "
-        "title, fate, score and gain for each.",
-        TreeArguments,
-        Rows,
-        tree,
-    ),
-    Tool(
-        "tree_why",
-        "Explain why a candidate (`item`) was rejected or promoted. Returns sentences, its idea "
-        "and its logs.",
-        WhyArguments,
-        Why,
-        why,
-    ),
-    Tool(
-        "tree_diff",
-        "Show the change of the best node, or of `item`, against its parent or the root. "
-        "Returns a unified diff in pieces of 8,000 characters.",
-        DiffArguments,
-        Diff,
-        diff,
-    ),
-    Tool(
-        "tree_ideas",
-        "List the ideas that a run has tried, the best first. Returns title, fate, reason and "
-        "score of each.",
-        IdeasArguments,
-        Ideas,
-        ideas,
-    ),
-)

@@ -24,7 +24,6 @@ from treewright.kernel.errors import TreewrightError
 from treewright.kernel.text.printable import visible
 from treewright.mcp_server import (
     goal_tools,
-    premise_tools,
     proof_tools,
     run_tools,
     source_tools,
@@ -54,22 +53,30 @@ _log = logging.getLogger("treewright")
 Context = ServerRequestContext[Any, Any]
 
 
-def tools_of(allow_steering: bool) -> tuple[Tool, ...]:
+def tools_of(allow_steering: bool) -> tuple[Tool[Any, Any], ...]:
     """Return the tools of a server."""
     reading = (
-        *source_tools.TOOLS,
-        *goal_tools.TOOLS,
-        *proof_tools.TOOLS,
-        *premise_tools.TOOLS,
-        *run_tools.TOOLS,
+        source_tools.check,
+        source_tools.sorries,
+        goal_tools.goals,
+        goal_tools.try_tactics,
+        proof_tools.prove,
+        proof_tools.verify,
+        source_tools.premises,
+        run_tools.runs,
+        run_tools.status,
+        run_tools.tree,
+        run_tools.why,
+        run_tools.diff,
+        run_tools.ideas,
     )
-    return (*reading, *steering_tools.TOOLS) if allow_steering else reading
+    return (*reading, steering_tools.steer, steering_tools.asked) if allow_steering else reading
 
 
 class ToolServer:
     """Serves the tools. Calls run in threads; beyond a number of waiting calls, new ones fail."""
 
-    def __init__(self, server: ServerState, tools: Sequence[Tool]) -> None:
+    def __init__(self, server: ServerState, tools: Sequence[Tool[Any, Any]]) -> None:
         self._state = server
         self._tools = {tool.name: tool for tool in tools}
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="call")
@@ -134,7 +141,7 @@ class ToolServer:
             self._calls -= 1
 
     async def _run_call(
-        self, tool: Tool, given: dict[str, Any], context: Context
+        self, tool: Tool[Any, Any], given: dict[str, Any], context: Context
     ) -> mcp_types.CallToolResult:
         try:
             arguments = tool.read(given)
@@ -155,7 +162,7 @@ class ToolServer:
                 raise
         return _failed(f"timed out: not finished after {limit:g} s, so there is no answer")
 
-    def _seconds(self, tool: Tool, arguments: Arguments) -> float:
+    def _seconds(self, tool: Tool[Any, Any], arguments: Arguments) -> float:
         asked = getattr(arguments, "seconds", 0.0)
         most = self._state.most_seconds
         if not math.isfinite(asked) or asked > most:
@@ -164,7 +171,7 @@ class ToolServer:
 
 
 def _run_tool(
-    tool: Tool, server: ServerState, arguments: Arguments, call: Call
+    tool: Tool[Any, Any], server: ServerState, arguments: Arguments, call: Call
 ) -> mcp_types.CallToolResult:
     """Run a call in a thread. Each error becomes one line for the client."""
     try:
@@ -219,7 +226,7 @@ def _reporter(context: Context) -> Any:
     return report
 
 
-def _described(tool: Tool) -> mcp_types.Tool:
+def _described(tool: Tool[Any, Any]) -> mcp_types.Tool:
     return mcp_types.Tool(
         name=tool.name,
         description=tool.does,

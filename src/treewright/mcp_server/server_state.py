@@ -1,11 +1,18 @@
-"""The state that all calls of a server share: roots, warm Leans, named goals, open runs."""
+"""The state that all calls of a server share: roots, warm Leans, named goals, open runs.
+
+The state of a named goal lives as long as its Lean session. After that, it is made again from its
+origin: the text and its `sorry`, or the statement, and the tactics since. The oldest goals are
+dropped.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -16,22 +23,102 @@ from treewright.kernel.errors import UsageError
 from treewright.lean.choice import Choice, choose, open_host, open_project
 from treewright.lean.hosts.host import Host
 from treewright.lean.hosts.wasm.install import Progress, silent
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.lakefile import LEAN, TOML
 from treewright.lean.project.project import Project
 from treewright.lean.project.workspace import MANIFEST, find_root
+from treewright.lean.session.answers import ProofState
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import module_name
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.confinement import Confinement
-from treewright.mcp_server.goal_store import GoalStore
 from treewright.mcp_server.warm_lean import WarmLean
 from treewright.premises.index import PremiseIndex
-from treewright.premises.index_builder import default_path
-from treewright.premises.library import ensure_index
+from treewright.premises.index_builder import default_path, ensure_index
 
 MAX_WARM_LEANS = 3
 """Most Leans with running processes. Goals may refer to the others, which restart on demand."""
 IDLE_SECONDS = 900.0
+
+MAX_GOALS = 1_000
+MAX_BYTES = 32 << 20
+Making = Callable[[HostSession], ProofState]
+
+
+@dataclass(slots=True, eq=False)
+class KeptGoal:
+    """A named goal. `make` makes its state in a session; `weight` is its size in bytes."""
+
+    name: str
+    lean: WarmLean
+    make: Making
+    session: HostSession
+    state: ProofState
+    weight: int = 0
+
+    def in_session(self, session: HostSession) -> ProofState:
+        """Return the state in a session; it is made again if it was in another session."""
+        if session is not self.session:
+            self.session, self.state = session, self.make(session)
+        return self.state
+
+
+class GoalStore:
+    """The named goals of a server. Several threads may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, KeptGoal] = OrderedDict()
+        self._freed: list[KeptGoal] = []
+        self._bytes = 0
+        self._last = 0
+
+    def keep(
+        self,
+        lean: WarmLean,
+        make: Making,
+        session: HostSession,
+        state: ProofState,
+        weight: int = 0,
+    ) -> KeptGoal:
+        """Name a goal, and drop the oldest goals beyond the limits."""
+        with self._lock:
+            self._last += 1
+            goal = KeptGoal(f"g{self._last}", lean, make, session, state, weight)
+            self._kept[goal.name] = goal
+            self._bytes += weight
+            while len(self._kept) > MAX_GOALS or (self._bytes > MAX_BYTES and len(self._kept) > 1):
+                _, oldest = self._kept.popitem(last=False)
+                self._bytes -= oldest.weight
+                self._freed.append(oldest)
+            return goal
+
+    def find(self, name: str) -> KeptGoal:
+        """Return the goal with a name.
+
+        Raises:
+            UsageError: There is no such goal, or it was dropped.
+        """
+        with self._lock:
+            goal = self._kept.get(name)
+            if goal is None:
+                raise UsageError(
+                    f"there is no goal {name!r}, or it was dropped; call lean_goals again"
+                )
+            self._kept.move_to_end(name)
+            return goal
+
+    def take_freed(self, session: HostSession) -> list[ProofState]:
+        """Return the states of a session with goals that were dropped."""
+        with self._lock:
+            mine = [goal.state for goal in self._freed if goal.session is session]
+            self._freed = [
+                goal for goal in self._freed if goal.session is not session and goal.session.alive
+            ]
+            return mine
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
 
 class ServerState:
@@ -136,6 +223,7 @@ class ServerState:
                 lean.close_if_idle()
 
     def close(self) -> None:
+        """End all Lean processes."""
         with self._lock:
             leans = list(self._leans.values())
             self._leans.clear()
@@ -155,7 +243,7 @@ class ServerState:
             stamp = path.stat().st_mtime_ns if path.is_file() else 0
             if self._index is None or self._index[:2] != (path, stamp):
                 ensure_index(
-                    lambda: self._library_session(names),
+                    self._library_lean,
                     names,
                     progress=lambda what, done, of: call.progress(done, of, what),
                 )
@@ -166,9 +254,9 @@ class ServerState:
                 self._index = (path, stamp, opened)
             yield self._index[2]
 
-    def _library_session(self, imports: Sequence[str]) -> HostSession:
+    def _library_lean(self) -> LeanProcesses:
         bundled = Choice("wasm", "for the premise index")
-        return HostSession(open_host(bundled, self._installing), imports)
+        return LeanProcesses(open_host(bundled, self._installing))
 
     # -- runs -----------------------------------------------------------------------------
 

@@ -1,26 +1,30 @@
-"""Tools that read Lean sources: `lean_check` and `lean_sorries`."""
+"""Tools that read: `lean_check` and `lean_sorries` read sources, `lean_premises` the library."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.sorries import FileSorries, extract_source
-from treewright.mcp_server.answer_limits import (
+from treewright.mcp_server.call import Call, Fault, answered
+from treewright.mcp_server.server_state import ServerState
+from treewright.mcp_server.tool import (
+    Answer,
+    Arguments,
     Limit,
+    Name,
     Offset,
+    PagedAnswer,
     PathText,
     Text,
     clipped,
     page,
+    tool,
 )
-from treewright.mcp_server.call import Call, Fault, answered
-from treewright.mcp_server.server_state import ServerState
-from treewright.mcp_server.tool import Answer, Arguments, PagedAnswer, Tool
 from treewright.mcp_server.warm_lean import WarmLean
 from treewright.orchestrator.goals.sorry_goals import sorry_records
 
@@ -77,7 +81,13 @@ class Checked(PagedAnswer, frozen=True):
     messages: list[Message]
 
 
+@tool("lean_check", lambda given: given.seconds)
 def check(server: ServerState, given: CheckArguments, call: Call) -> Checked:
+    """Check a Lean 4 file (`path`) or a text (`text`) with Lean, for at most `seconds`.
+
+    Returns errors, warnings, and the declarations that rest on sorry. An error result means that
+    the check gave no answer; it never means that the text is correct.
+    """
     source = read_source(server, given.path, given.text, given.project)
     result = answered(source.lean.ask(call, lambda s: s.check(source.text, timeout=given.seconds)))
     call.raise_if_stopped()
@@ -128,7 +138,14 @@ class Sorries(PagedAnswer, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
+@tool("lean_sorries", lambda given: given.seconds * 20)
 def sorries(server: ServerState, given: SorriesArguments, call: Call) -> Sorries:
+    """List every sorry of a Lean project, directory or file (`path`), as Lean finds it;
+    `seconds` limits each file.
+
+    Returns position, declaration, goal and a difficulty from 0 to 1. `problems` lists the files
+    that Lean could not read.
+    """
     start = server.files.resolve(given.path or ".")
     files = server.files.lean_files(start)
     if not files:
@@ -182,25 +199,58 @@ def _extract_file(server: ServerState, path: Path, seconds: float, call: Call) -
     return server.lean_for(path).ask(call, ask)
 
 
-TOOLS = (
-    Tool(
-        "lean_check",
-        "Check a Lean 4 file (`path`) or a text (`text`) with Lean, for at most `seconds`. Returns "
-        "errors, warnings, and the declarations that rest on sorry. An error result means that the "
-        "check gave no answer; it never means that the text is correct.",
-        CheckArguments,
-        Checked,
-        check,
-        lambda given: given.seconds,
-    ),
-    Tool(
-        "lean_sorries",
-        "List every sorry of a Lean project, directory or file (`path`), as Lean finds it; "
-        "`seconds` limits each file. Returns position, declaration, goal and a difficulty from 0 "
-        "to 1. `problems` lists the files that Lean could not read.",
-        SorriesArguments,
-        Sorries,
-        sorries,
-        lambda given: given.seconds * 20,
-    ),
-)
+# -- premises --------------------------------------------------------------------------------
+
+
+class PremisesArguments(Arguments, frozen=True):
+    query: Annotated[
+        str, msgspec.Meta(max_length=20_000, description="Goal, statement, name or plain words.")
+    ]
+    count: Annotated[
+        int, msgspec.Meta(ge=1, le=100, description="Most declarations to return.")
+    ] = 10
+    by: Annotated[
+        Literal["words", "meaning"],
+        msgspec.Meta(
+            description="Ranking. `meaning` needs treewright[premises] and an index with "
+            "embeddings."
+        ),
+    ] = "words"
+    imports: Annotated[
+        tuple[Name, ...],
+        msgspec.Meta(min_length=1, max_length=20, description="Modules to search."),
+    ] = ("Init",)
+
+
+class Found(Answer, frozen=True):
+    name: str
+    type: str
+    module: str
+    score: float
+
+
+class Premises(Answer, frozen=True):
+    premises: list[Found]
+    ranking: str
+
+
+@tool("lean_premises")
+def premises(server: ServerState, given: PremisesArguments, call: Call) -> Premises:
+    """Find declarations of Lean's library that may help with a goal.
+
+    Returns at most `count`, the best first, each with name, type, module and score. The first call
+    builds the index in some seconds; `treewright premises build` adds embeddings.
+    """
+    if not given.query.strip():
+        raise UsageError("the query is empty; give a goal, a statement, a name or words")
+    with server.premises(given.imports, call) as index:
+        rank = index.lexical if given.by == "words" else index.search
+        found = rank(given.query, given.count)
+    return Premises(
+        [
+            Found(clipped(p.name, 300), clipped(" ".join(p.type.split()), 600), p.module,
+                  round(p.score, 4))
+            for p in found
+        ],
+        "words" if given.by == "words" else "words and meaning",
+    )  # fmt: skip

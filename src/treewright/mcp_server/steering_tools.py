@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from treewright.mcp_server.answer_limits import clipped
 from treewright.mcp_server.call import Call
 from treewright.mcp_server.run_tools import RunName, find, require_manifest
 from treewright.mcp_server.server_state import ServerState
-from treewright.mcp_server.tool import Answer, Arguments, Tool
+from treewright.mcp_server.tool import Answer, Arguments, clipped, tool
 from treewright.tree.records import layout, steering
-from treewright.tree.run import commands
+from treewright.tree.run import command_files
 
 _NEEDS = {
     "inject": "`what`: the text of the idea",
@@ -58,14 +57,20 @@ class Steered(Answer, frozen=True):
     command_id: str
 
 
+@tool("tree_steer", writes=True)
 def steer(server: ServerState, given: SteerArguments, call: Call) -> Steered:
+    """Change a run: pause, resume or stop it, inject an idea, ban or boost a node, reopen a
+    node or an evaluation, or set limits.
+
+    Returns the id of the command, which the owner of the run applies at the next safe point.
+    """
     run = find(server, given.run)
     options = msgspec.structs.asdict(given)
-    for name in commands.SETTINGS:
+    for name in command_files.SETTINGS:
         options[name] = options[name] or None
-    for name in commands.CAPS:
+    for name in command_files.CAPS:
         options[name] = (options[name],) if options[name] else ()
-    letter = commands.parse_command(
+    letter = command_files.parse_command(
         given.action,
         given.what or None,
         options,
@@ -73,7 +78,7 @@ def steer(server: ServerState, given: SteerArguments, call: Call) -> Steered:
         needs=_NEEDS,
     )
     server.files.resolve_target(run.path.resolve(), layout.STEERING)
-    commands.submit(run.path, letter)
+    command_files.submit(run.path, letter)
     return Steered(letter.command.command_id)
 
 
@@ -89,34 +94,15 @@ class Steering(Answer, frozen=True):
     refused: list[str]
 
 
+@tool("tree_steering")
 def asked(server: ServerState, given: SteeringArguments, call: Call) -> Steering:
+    """List the commands for a run: waiting, applied and refused ones."""
     run = find(server, given.run)
     server.files.resolve_target(run.path.resolve(), layout.STEERING)
     with server.trees.manifest(run) as manifest:
-        found = commands.list_commands(run.path, require_manifest(manifest))
+        found = command_files.list_commands(run.path, require_manifest(manifest))
     return Steering(
         [f"{command.action} {command.command_id}" for command in found.waiting[-_MOST:]],
         [clipped(steering.describe(record), 300) for record in found.applied[-_MOST:]],
         [clipped(steering.describe(record), 300) for record in found.refused[-_MOST:]],
     )
-
-
-TOOLS = (
-    Tool(
-        "tree_steer",
-        "Change a run: pause, resume or stop it, inject an idea, ban or boost a node, reopen a "
-        "node or an evaluation, or set limits. Returns the id of the command, which the owner of "
-        "the run applies at the next safe point.",
-        SteerArguments,
-        Steered,
-        steer,
-        writes=True,
-    ),
-    Tool(
-        "tree_steering",
-        "List the commands for a run: waiting, applied and refused ones.",
-        SteeringArguments,
-        Steering,
-        asked,
-    ),
-)

@@ -1,19 +1,43 @@
-"""A tool: its name, the records of its arguments and answer, and its function."""
+"""Tools: their arguments and answers, and the limits that keep both small.
+
+Long texts are clipped, and long lists are returned in pages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypedDict, TypeVar, get_type_hints
 
 import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text.config_errors import explain
 from treewright.kernel.text.printable import visible
-from treewright.mcp_server.call import Call
-from treewright.mcp_server.server_state import ServerState
+
+if TYPE_CHECKING:
+    from treewright.mcp_server.call import Call
+    from treewright.mcp_server.server_state import ServerState
+
+MAX_TEXT = 1_000_000
+"""Longest text that a client may send, in characters, and largest file, in bytes."""
+MAX_SHOWN = 4_000
+MAX_ITEMS = 200
+T = TypeVar("T")
+
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Name = Annotated[str, msgspec.Meta(max_length=1_000)]
+PathText = Annotated[
+    str, msgspec.Meta(max_length=4_000, description="A path inside the server's roots.")
+]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_ITEMS, description="Most entries in the answer.")]
+Offset = Annotated[
+    int,
+    msgspec.Meta(
+        ge=0, le=10**9, description="Entries to skip: 0, or `next_offset` of an earlier answer."
+    ),
+]
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,23 +55,60 @@ class PagedAnswer(Answer, frozen=True, kw_only=True):
     next_offset: int | None = None
 
 
+def clipped(text: str, longest: int = MAX_SHOWN) -> str:
+    """Return the beginning of a text, with the number of the characters left out."""
+    if len(text) <= longest:
+        return text
+    return f"{text[:longest]}… ({len(text) - longest} more characters)"
+
+
+class Rest(TypedDict):
+    """The number of entries that are not on a page, and the offset of the next page."""
+
+    left_out: int
+    next_offset: int | None
+
+
+def page(items: Sequence[T], offset: int, limit: int) -> tuple[list[T], Rest]:
+    """Return the entries of one page, and what remains."""
+    shown = list(items[offset : offset + limit])
+    return shown, rest_of(len(items), offset, len(shown))
+
+
+def rest_of(total: int, offset: int, shown: int) -> Rest:
+    """Return what remains after `shown` of `total` entries from an offset on."""
+    end = offset + shown
+    return Rest(left_out=total - shown, next_offset=end if end < total else None)
+
+
+A = TypeVar("A", bound=Arguments)
+R = TypeVar("R", bound=Answer)
+Work = Callable[["ServerState", A, "Call"], R]
+
+
 @dataclass(frozen=True)
-class Tool:
+class Tool(Generic[A, R]):
     """One tool.
 
-    `work` runs in a thread. `seconds` returns the time limit of a call, without the start of Lean.
-    `writes` is told to the client, which may ask its user first.
+    Attributes:
+        does: The description for the client.
+        work: The function of the tool. It runs in a thread.
+        seconds: Returns the time limit of a call, without the start of Lean.
+        writes: Whether the tool changes files. The client is told, and may ask its user first.
     """
 
     name: str
     does: str
-    takes: type[Arguments]
-    gives: type[Answer]
-    work: Callable[[ServerState, Any, Call], Answer]
-    seconds: Callable[[Any], float] = lambda arguments: 60.0
-    writes: bool = False
+    takes: type[A]
+    gives: type[R]
+    work: Work[A, R]
+    seconds: Callable[[A], float]
+    writes: bool
 
-    def read(self, given: dict[str, Any]) -> Arguments:
+    def __call__(self, server: ServerState, arguments: A, call: Call) -> R:
+        return self.work(server, arguments, call)
+
+    def read(self, given: dict[str, Any]) -> A:
         """Return the arguments.
 
         Raises:
@@ -65,6 +126,23 @@ class Tool:
     @cached_property
     def output_schema(self) -> dict[str, Any]:
         return _schema(self.gives)
+
+
+def tool(
+    name: str, seconds: Callable[[Any], float] = lambda arguments: 60.0, *, writes: bool = False
+) -> Callable[[Work[A, R]], Tool[A, R]]:
+    """Return a decorator that makes a tool of a function.
+
+    The function's docstring is the description, and its annotations give the records of the
+    arguments and of the answer.
+    """
+
+    def make(work: Work[A, R]) -> Tool[A, R]:
+        hints = get_type_hints(work)
+        does = " ".join((work.__doc__ or "").split())
+        return Tool(name, does, hints["given"], hints["return"], work, seconds, writes)
+
+    return make
 
 
 def _schema(record: type[msgspec.Struct]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import TypeVar
 from treewright.lean.hosts.host import Host
 from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.project import Project
+from treewright.lean.session.errors import MissingModule
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import MissingModule
 from treewright.lean.verify.replayer import Replayer
 from treewright.mcp_server.call import Call
 
@@ -55,7 +55,7 @@ class LeanWorker:
 
 
 class WarmLean:
-    """Both benches of a project."""
+    """Both workers of a project."""
 
     def __init__(self, reopen: Reopen) -> None:
         self._short = LeanWorker(reopen)
@@ -102,11 +102,12 @@ class WarmLean:
                 lean.end_large(MAX_HEAP_BYTES)
 
     def close(self) -> None:
+        """End the processes of both workers."""
         self._short.close()
         self._proofs.close()
 
     def close_if_idle(self) -> None:
-        """Ends its processes, and forgets what they read, unless somebody uses them."""
+        """End the processes of both workers, unless a call uses one of them."""
         with contextlib.ExitStack() as held:
             for worker in (self._short, self._proofs):
                 if not worker.lock.acquire(blocking=False):

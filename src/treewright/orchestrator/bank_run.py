@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 import msgspec
 
 from treewright.kernel.clock import now, seconds_between
 from treewright.kernel.storage import atomic
+from treewright.kernel.text.charts import Series, line_chart
 from treewright.orchestrator.config import OrchestratorConfig
 from treewright.orchestrator.goals.bank import Bank
 from treewright.orchestrator.ledger.attempts import total
@@ -30,8 +30,6 @@ from treewright.orchestrator.types import Goal, Result, StrategyType
 from treewright.orchestrator.workers.lean_access import LeanAccess
 
 SchedulerFactory = Callable[[OrchestratorConfig, Ledger, str], Scheduler]
-_WIDTH, _HEIGHT, _MARGIN = 640, 300, 48
-_STYLE = "text{font:12px sans-serif;fill:#333}.axis{stroke:#999}.curve{fill:none;stroke:#2a6;}"
 
 
 class BankResults(msgspec.Struct, frozen=True, kw_only=True):
@@ -234,31 +232,13 @@ def solved_times(ledger: Ledger, run_id: str) -> list[float]:
 
 def draw_curve(results: BankResults, times: Sequence[float]) -> str:
     """Return an SVG picture of the number of proved goals over time."""
-    longest = max([*times, 1e-3])
-    most = max(results.goals_total, 1)
-    width, height = _WIDTH - 2 * _MARGIN, _HEIGHT - 2 * _MARGIN
-
-    def point(seconds: float, count: int) -> str:
-        x = _MARGIN + width * seconds / longest
-        y = _HEIGHT - _MARGIN - height * count / most
-        return f"{x:.1f} {y:.1f}"
-
-    path = [f"M {point(0, 0)}"]
-    for count, seconds in enumerate(times, start=1):
-        path += [f"L {point(seconds, count - 1)}", f"L {point(seconds, count)}"]
     title = f"{results.goals_solved} of {results.goals_total} goals proved (run {results.run_id})"
-    bottom, right = _HEIGHT - _MARGIN, _WIDTH - _MARGIN
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-            f'width="{_WIDTH}" height="{_HEIGHT}" role="img">',
-            f"<title>{escape(title)}</title><style>{_STYLE}</style>",
-            f'<text x="{_MARGIN}" y="24">{escape(title)}</text>',
-            f'<path class="axis" fill="none" d="M {_MARGIN} {_MARGIN} V {bottom} H {right}"/>',
-            f'<path class="curve" stroke-width="2" d="{" ".join(path)}"/>',
-            f'<text x="{right}" y="{bottom + 18}" text-anchor="end">{longest:.1f} s</text>',
-            f'<text x="{_MARGIN - 8}" y="{_MARGIN + 4}" text-anchor="end">{most}</text>',
-            f'<text x="{_MARGIN - 8}" y="{bottom}" text-anchor="end">0</text>',
-            "</svg>\n",
-        ]
+    points = [(0.0, 0.0), *((seconds, float(n)) for n, seconds in enumerate(times, start=1))]
+    return line_chart(
+        title,
+        [Series("proved goals", points, steps=True)],
+        "seconds",
+        "goals proved",
+        y_range=(0.0, max(results.goals_total, 1)),
+        whole_x=False,
     )

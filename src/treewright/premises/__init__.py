@@ -2,7 +2,7 @@
 
 Declarations of a Lean session enter an index file, and ranked premises for a text leave. The
 package may import `lean` and `kernel`. Read first: `index.py` (searching), `index_builder.py`
-(building), `store.py` (the file).
+(building, or using the one in the cache), `store.py` (the file).
 """
 
 from typing import TYPE_CHECKING

@@ -46,6 +46,7 @@ class PremiseIndex:
 
     @classmethod
     def open(cls, path: Path | str) -> Self:
+        """Open an index file. Raises UsageError if there is none."""
         return cls(PremiseStore(Path(path)))
 
     def __enter__(self) -> Self:
@@ -55,6 +56,7 @@ class PremiseIndex:
         self.close()
 
     def close(self) -> None:
+        """Close the file."""
         self._store.close()
 
     def __len__(self) -> int:
@@ -62,6 +64,7 @@ class PremiseIndex:
 
     @property
     def path(self) -> Path:
+        """The file."""
         return self._store.path
 
     @property
@@ -71,6 +74,7 @@ class PremiseIndex:
 
     @property
     def imports(self) -> tuple[str, ...]:
+        """The modules whose declarations are in the index."""
         found = self._store.fact("imports")
         return tuple(found) if isinstance(found, list) else ()
 
@@ -81,6 +85,7 @@ class PremiseIndex:
 
     @property
     def has_embeddings(self) -> bool:
+        """Whether the index can be searched by meaning."""
         return self._store.array(VECTOR_INDEX) is not None
 
     @cached_property

@@ -2,6 +2,10 @@
 
 Every step is committed when it is done, so that an interrupted build continues: declarations page
 by page, then the lexical index, then embeddings batch by batch, then the vector index.
+
+`ensure_index` builds the lexical index of a Lean's library at first use, which takes seconds. It is
+kept in the user's cache, one file for each Lean and set of imports. If two processes need it at the
+same time, it is built once.
 """
 
 from __future__ import annotations
@@ -15,21 +19,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from treewright.kernel.storage import atomic, file_lock
 from treewright.kernel.storage.user_directories import cache_directory
 from treewright.lean.hosts.native.host_program import digest
 from treewright.lean.hosts.native.toolchain import require_toolchain
 from treewright.lean.hosts.wasm.install import installed_path
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.project.workspace import find_root, is_library
 from treewright.lean.session.answers import Declaration
-from treewright.lean.session.interface import LeanSession
+from treewright.lean.session.host_session import HostSession
 from treewright.premises import lexical
 from treewright.premises.encoder import SentenceEncoder, declaration_in_words
+from treewright.premises.index import PremiseIndex
 from treewright.premises.store import VECTOR_INDEX, PremiseStore, digest_of
 from treewright.premises.vectors import VectorIndex
 
 if TYPE_CHECKING:
     from treewright.lean.choice import Choice
 
+DEFAULT_IMPORTS = ("Init",)
 _PAGE = 2000
 _VECTORS_AT_ONCE = 500
 
@@ -53,14 +61,20 @@ class BuildReport(msgspec.Struct, frozen=True):
 
 
 def default_path(
-    imports: Sequence[str] = ("Init",), choice: Choice | None = None, start: Path | None = None
+    imports: Sequence[str] = DEFAULT_IMPORTS,
+    choice: Choice | None = None,
+    start: Path | None = None,
 ) -> Path:
     """Return the path of the index of a Lean with these imports, in the user's cache.
 
     Without a choice it is the bundled Lean. Imports from outside Lean's library are those of the
     choice's Lake project, or of the project around `start`.
     """
-    parts = [_lean_name(choice), *sorted(set(imports))]
+    if choice is None or choice.backend == "wasm":
+        lean = installed_path().name
+    else:
+        lean = f"native {digest(require_toolchain(choice.project))}"
+    parts = [lean, *sorted(set(imports))]
     if not all(map(is_library, imports)):
         own = choice.project if choice is not None else None
         root = own or (find_root(start) if start is not None else None)
@@ -69,14 +83,8 @@ def default_path(
     return cache_directory() / "premises" / f"{name}.db"
 
 
-def _lean_name(choice: Choice | None) -> str:
-    if choice is None or choice.backend == "wasm":
-        return installed_path().name
-    return f"native {digest(require_toolchain(choice.project))}"
-
-
 def build_lexical(
-    session: LeanSession,
+    session: HostSession,
     path: Path,
     *,
     module: str = "",
@@ -93,7 +101,8 @@ def build_lexical(
         before = store.known()
         added, changed, seen = 0, 0, set()
         whole = limit is None
-        for page in _pages(listed(session, module), _PAGE):
+        declarations = list_declarations(session, module)
+        while page := list(itertools.islice(declarations, _PAGE)):
             fresh = []
             for declaration in page:
                 if not is_premise(declaration):
@@ -151,11 +160,6 @@ def _within(module: str, scope: str) -> bool:
     return not scope or module == scope or module.startswith(f"{scope}.")
 
 
-def _pages(items: Iterator[Declaration], size: int) -> Iterator[list[Declaration]]:
-    while page := list(itertools.islice(items, size)):
-        yield page
-
-
 KINDS = frozenset({"theorem", "axiom", "def", "inductive", "constructor", "opaque"})
 _GENERATED_PART = re.compile(
     r"_.*|match_\d+.*|proof_\d+|eq_\d+|eq_def|sizeOf_spec|inj|injEq|noConfusion(Type|Enum)?"
@@ -175,10 +179,61 @@ def is_premise(declaration: Declaration) -> bool:
     return not any(_GENERATED_PART.fullmatch(part) for part in parts)
 
 
-def listed(session: LeanSession, module: str = "") -> Iterator[Declaration]:
+def list_declarations(session: HostSession, module: str = "") -> Iterator[Declaration]:
     """Yield every declaration with its type; those that are no premises too, for the progress.
 
     Types come from the terms and not from Lean's printer, which is twenty times slower. They read
     nearly the same.
     """
     return session.declarations(module=module, types=True, plain=True)
+
+
+def library_path() -> Path:
+    """Return the path of the index of the default imports."""
+    return default_path(DEFAULT_IMPORTS)
+
+
+def ensure_index(
+    open_lean: Callable[[], LeanProcesses],
+    imports: Sequence[str] = DEFAULT_IMPORTS,
+    *,
+    path: Path | None = None,
+    announce: Callable[[str], None] = lambda text: None,
+    progress: Progress = silent,
+) -> Path:
+    """Return the path of the index of some imports, and build it if it is missing.
+
+    Args:
+        open_lean: Returns the Lean processes that list the declarations.
+        imports: The imported modules.
+        path: The path of the index, if it is not that of the bundled Lean.
+        announce: Is told when the index is built.
+        progress: Is told about the progress of building.
+    """
+    path = path or default_path(imports)
+    if is_finished(path):
+        return path
+    atomic.make_directory(path.parent)
+    lock = path.with_suffix(".lock")
+    with atomic.storage_errors(lock), file_lock.holding(lock):
+        if not is_finished(path):
+            announce("listing what the library declares, for the premise index (once)")
+            with open_lean() as lean:
+                build_lexical(lean.new_session(imports), path, progress=progress)
+    return path
+
+
+def is_finished(path: Path) -> bool:
+    """Return whether there is an index that can be searched by words."""
+    if not path.is_file():
+        return False
+    with PremiseIndex.open(path) as index:
+        return index.is_searchable
+
+
+def library_digest() -> str | None:
+    """Return the digest of the index of the library, if it is there."""
+    if not is_finished(library_path()):
+        return None
+    with PremiseIndex.open(library_path()) as index:
+        return index.digest

@@ -86,6 +86,7 @@ class PremiseStore:
         self.close()
 
     def close(self) -> None:
+        """Close the file."""
         self._db.close()
 
     def _errors(self) -> AbstractContextManager[None]:
@@ -104,10 +105,12 @@ class PremiseStore:
     # -- facts ----------------------------------------------------------------------------
 
     def fact(self, name: str) -> object | None:
+        """Return a fact, or None if it is not recorded."""
         rows = self._rows("SELECT value FROM facts WHERE name = ?", (name,))
         return jsontext.decode(rows[0][0]) if rows else None
 
     def set_facts(self, **facts: object) -> None:
+        """Record facts."""
         with self._lock, self._errors():
             self._db.executemany(
                 "INSERT OR REPLACE INTO facts VALUES (?, ?)",
@@ -125,6 +128,7 @@ class PremiseStore:
         return {name: (digest, module) for name, digest, module in rows}
 
     def put(self, declarations: Iterable[Declaration]) -> None:
+        """Add declarations, or replace those of the same names."""
         rows = [
             (d.name, d.kind, d.module or "", d.type, digest_of(d.name, d.type or ""))
             for d in declarations
@@ -138,6 +142,7 @@ class PremiseStore:
             )
 
     def remove(self, names: Iterable[str]) -> None:
+        """Remove premises, and the embeddings that no premise has."""
         with self.transaction():
             self._db.executemany("DELETE FROM premises WHERE name = ?", [(n,) for n in names])
             self._db.execute(
@@ -156,6 +161,7 @@ class PremiseStore:
         return found.hexdigest()
 
     def premise(self, identifier: int) -> StoredPremise:
+        """Return a premise. Raises StorageError if it was removed meanwhile."""
         rows = self._rows(
             "SELECT id, name, kind, module, type, digest FROM premises WHERE id = ?", (identifier,)
         )
@@ -166,6 +172,7 @@ class PremiseStore:
     # -- embeddings -----------------------------------------------------------------------
 
     def unembedded(self) -> list[StoredPremise]:
+        """Return the premises without an embedding."""
         rows = self._rows(
             "SELECT id, name, kind, module, type, digest FROM premises "
             "WHERE digest NOT IN (SELECT digest FROM vectors) ORDER BY id"
@@ -173,6 +180,7 @@ class PremiseStore:
         return [StoredPremise(*row) for row in rows]
 
     def put_vectors(self, items: Iterable[tuple[bytes, npt.NDArray[np.float32]]]) -> None:
+        """Add embeddings by the digests of their texts."""
         rows = [(digest, vector.astype(np.float16).tobytes()) for digest, vector in items]
         with self.transaction():
             self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
@@ -187,6 +195,7 @@ class PremiseStore:
     # -- derived arrays -------------------------------------------------------------------
 
     def put_lexical(self, ids: Sequence[int], index: LexicalIndex) -> None:
+        """Replace the lexical index; the vector index has to be built again."""
         vocabulary = sorted(index.vocabulary, key=lambda term: index.vocabulary[term])
         arrays = {
             "ids": np.asarray(ids, dtype=np.int64).tobytes(),
@@ -201,14 +210,17 @@ class PremiseStore:
             self._db.execute("DELETE FROM arrays WHERE name = ?", (VECTOR_INDEX,))
 
     def put_vector_index(self, data: bytes) -> None:
+        """Replace the vector index."""
         with self.transaction():
             self._db.execute("INSERT OR REPLACE INTO arrays VALUES (?, ?)", (VECTOR_INDEX, data))
 
     def array(self, name: str) -> bytes | None:
+        """Return an array, or None if it was not built."""
         rows = self._rows("SELECT data FROM arrays WHERE name = ?", (name,))
         return rows[0][0] if rows else None
 
     def lexical(self) -> tuple[npt.NDArray[np.int64], LexicalIndex]:
+        """Return the ids of the rows, and the lexical index."""
         names = ("ids", "terms", "starts", "rows", "weights")
         found = dict(
             self._rows(

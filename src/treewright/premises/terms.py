@@ -41,6 +41,7 @@ class Statement:
     bound: frozenset[str]
 
     def is_variable(self, token: str) -> bool:
+        """Whether a token is a bound name, or a single letter."""
         return token in self.bound or _LETTER.match(token) is not None
 
 

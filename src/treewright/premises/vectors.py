@@ -45,6 +45,7 @@ class VectorIndex:
 
     @classmethod
     def build(cls, ids: npt.NDArray[np.int64], vectors: npt.NDArray[np.float32]) -> VectorIndex:
+        """Return an index of vectors."""
         faiss = _faiss()
         count, dimension = vectors.shape
         flat = faiss.IndexFlatIP(dimension)
@@ -63,9 +64,11 @@ class VectorIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> VectorIndex:
+        """Return an index that `to_bytes` wrote."""
         return cls(_faiss().deserialize_index(np.frombuffer(data, dtype=np.uint8)))
 
     def to_bytes(self) -> bytes:
+        """Return the index as bytes, for the file."""
         return _faiss().serialize_index(self._index).tobytes()
 
     def rank(self, vector: npt.NDArray[np.float32], k: int) -> list[tuple[int, float]]:

@@ -13,8 +13,8 @@ import msgspec
 
 from treewright.kernel.errors import TreewrightError
 from treewright.lean import sorries
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.inputs import GOAL_NAME, theorem_texts
-from treewright.lean.session.interface import LeanError
 from treewright.lean.sorries import Sorry
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict

@@ -25,7 +25,8 @@ from treewright.lean.session.answers import (
     TacticError,
     Timeout,
 )
-from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.session.errors import LeanError
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.knowledge import NOTHING_KNOWN, Exploration, Knowledge, TestResult
 from treewright.lean.verify.additions import new_errors
 from treewright.proving.records import GoalView, OutcomeKind
@@ -96,17 +97,20 @@ class LeanEnvironment:
 
     def __init__(
         self,
-        factory: Callable[[], LeanSession],
-        opening: Callable[[LeanSession], StepResult],
+        factory: Callable[[], HostSession],
+        opening: Callable[[HostSession], StepResult],
         *,
         step_seconds: float = 5.0,
         heap_limit: int = 1_500_000_000,
+        without: Sequence[str] = (),
     ) -> None:
+        """See the class. A tactic that uses a declaration of `without` is an error."""
         self._factory = factory
         self._opening = opening
         self._step_seconds = step_seconds
         self._heap_limit = heap_limit
-        self._session: LeanSession | None = None
+        self.without = tuple(without)
+        self._session: HostSession | None = None
         self._states: dict[int, ProofState] = {}
         # For each node: its parent, the tactic that led to it, and its position among the groups.
         self._origins: dict[int, tuple[int, str, int]] = {}
@@ -151,7 +155,7 @@ class LeanEnvironment:
             state = self._state(node)
         except LeanError as error:
             return Outcome("lost", detail=_short(str(error)))
-        result = self._ask(lambda session: session.run_tactic(state, tactic, self._step_seconds))
+        result = self._ask(lambda session: self._run(session, state, tactic, self._step_seconds))
         match result:
             case ProofState():
                 outcome = self._outcome_of_state(node, tactic, result)
@@ -268,13 +272,31 @@ class LeanEnvironment:
         end = self._run_script(script)
         return end is not None and end.closed
 
+    def uses(self, script: str, names: Sequence[str]) -> bool:
+        """Return whether a script that closes the goal does not close it without declarations.
+
+        A declaration may be used without its name: by `simp`, if it has the attribute.
+        """
+        before, self.without = self.without, tuple(names)
+        try:
+            return not self.closes(script)
+        finally:
+            self.without = before
+
+    def _run(
+        self, session: HostSession, state: ProofState, text: str, seconds: float
+    ) -> StepResult:
+        if not self.without:
+            return session.run_tactic(state, text, seconds)
+        return session.run_tactic(state, text, seconds, without=self.without)
+
     def _run_script(self, script: str) -> ProofState | None:
         """Return the state after a whole script; None if Lean does not run it to its end."""
         try:
             state = self._state(0)
         except LeanError:
             return None
-        result = self._ask(lambda s: s.run_tactic(state, script, 4 * self._step_seconds))
+        result = self._ask(lambda s: self._run(s, state, script, 4 * self._step_seconds))
         return result if isinstance(result, ProofState) else None
 
     def accepts_file(self, source: str, original: str) -> bool:
@@ -314,7 +336,7 @@ class LeanEnvironment:
             why = f"over {result.seconds:g} s" if isinstance(result, Timeout) else result.reason
         raise LeanError(f"the file with the script in it was not elaborated: {why}")
 
-    def release(self) -> LeanSession | None:
+    def release(self) -> HostSession | None:
         """Return the session without this goal's states; None if it cannot be used."""
         session, self._session = self._session, None
         states = [*self._states.values(), *self._unneeded_states]
@@ -374,7 +396,7 @@ class LeanEnvironment:
             if found := _TRY_THIS.search(message.text):
                 advice = found.group(1).strip()
                 again = self._ask(
-                    lambda session, text=advice: session.run_tactic(state, text, self._step_seconds)
+                    lambda session, text=advice: self._run(session, state, text, self._step_seconds)
                 )
                 if isinstance(again, ProofState) and again.closed and again.complete:
                     return Outcome("closed", ms=result.ms + again.ms, script=advice)
@@ -411,7 +433,7 @@ class LeanEnvironment:
 
     def _repeat_tactic(self, parent: int, tactic: str, position: int) -> ProofState:
         before = self._states[parent]
-        result = self._ask(lambda s: s.run_tactic(before, tactic, 4 * self._step_seconds))
+        result = self._ask(lambda s: self._run(s, before, tactic, 4 * self._step_seconds))
         if isinstance(result, ProofState) and result.goals:
             whole, groups = result, goal_groups(result)
             if len(groups) == 1:
@@ -435,7 +457,7 @@ class LeanEnvironment:
             raise GoalError(result.message)
         raise LeanError(f"the goal could not be opened: {result}")
 
-    def _ask(self, request: Callable[[LeanSession], StepResult]) -> StepResult:
+    def _ask(self, request: Callable[[HostSession], StepResult]) -> StepResult:
         """Return the answer to a request. A session that is lost with it is dropped."""
         if self._session is None:
             self._session = self._factory()
@@ -448,7 +470,7 @@ class LeanEnvironment:
             self._drop_session()
         return result
 
-    def _told(self, request: Callable[[LeanSession], _Told]) -> _Told:
+    def _told(self, request: Callable[[HostSession], _Told]) -> _Told:
         if self._session is None:
             raise LeanError("Lean was lost")
         begun = time.perf_counter()

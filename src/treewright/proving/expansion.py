@@ -20,10 +20,7 @@ from treewright.proving.tactics.source import (
     TacticSource,
     combined_suggestions,
 )
-from treewright.search.andor.graph import Changes, Child, Graph, Node, Status
-
-OFFERED_PRIOR = 4.0
-"""The prior of a script that is known to close the root, or likely to: above all others."""
+from treewright.search.andor.graph import Changes, Child, Edge, Graph, Node, Status
 
 Estimate = Callable[[Sequence[GoalView]], float]
 Recorded = Callable[[int, int], Suggestions | None]
@@ -99,9 +96,12 @@ class Expander:
         assert self._keeps_tries, "tries were not kept"
         return lessons_of_search(self.tree, self._goals.__getitem__, self.tries)
 
-    def offer(self, scripts: Sequence[str], source: str) -> None:
-        """Let scripts for the root be tried before what the sources suggest for it."""
-        self._offered = tuple(Candidate(script, OFFERED_PRIOR, source) for script in scripts)
+    def offer(self, candidates: Sequence[Candidate]) -> None:
+        """Let scripts for the root be tried before what the sources suggest for it.
+
+        Their `source` is one of `OFFERED_SOURCES`, so that a replay finds them in the trace.
+        """
+        self._offered = tuple(candidates)
 
     def goals(self, node: Node) -> tuple[GoalView, ...]:
         return self._goals[node.id]
@@ -139,6 +139,12 @@ class Expander:
         frontier.merge(suggestions.candidates, suggestions.complete)
         expansion.candidates = suggestions.candidates
         expansion.complete = suggestions.complete
+
+    def exclude(self, edge: Edge) -> None:
+        """Take an edge out of the graph; another tactic with the same result may take its place."""
+        self.tree.exclude(edge)
+        frontier = self._frontiers[edge.parent.id]
+        frontier.results.discard(tuple(child.key for child in edge.children))
 
     def expand(self, node: Node) -> Expansion:
         """Propose if the node needs suggestions, then attempt."""

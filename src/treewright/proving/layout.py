@@ -27,6 +27,8 @@ AGENTS_PLOT = "agents.svg"
 INTERVENTIONS_PLOT = "interventions.svg"
 PROVED = "proved"
 PATCH = "proved.patch"
+PROJECT_PATCH = Path(STATE_DIR) / "proofs.patch"
+"""The proofs of all files of a project; relative to the directory in which they were searched."""
 
 
 def root_value_plot(goal: int) -> str:

@@ -26,21 +26,22 @@ from pathlib import Path
 import msgspec
 
 from treewright.lean.processes import LeanProcesses
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
+from treewright.lean.session.knowledge import TestResult
 from treewright.llm.usage_log import UsageLog
 from treewright.proving.checker import ScriptChecker, Unchecked
 from treewright.proving.environment import GoalError, LeanEnvironment
 from treewright.proving.portfolio import Portfolio
-from treewright.proving.records import GoalOpened, GoalResult, Iteration
+from treewright.proving.records import Candidate, GoalOpened, GoalResult, Iteration
 from treewright.proving.run import ProofRun
 from treewright.proving.script import extraction
 from treewright.proving.script.formatting import format_script
 from treewright.proving.script.partial import find_best_partial
 from treewright.proving.search import Phase, Search, Stop, make_expander, make_runner
 from treewright.proving.settings import RunRecord, Settings
-from treewright.proving.tactics.counterexamples import WithCounterexamples
+from treewright.proving.tactics.counterexamples import WithCounterexamples, refutations
 from treewright.proving.tactics.exclusion import find_named, possible_names
-from treewright.proving.tactics.source import TacticSource
+from treewright.proving.tactics.source import OFFERED_PRIOR, TacticSource
 from treewright.proving.targets import GoalSpec, Opening, TellTrouble
 from treewright.proving.trace import RecordedEnvironment, Recording
 from treewright.search.andor.graph import Graph
@@ -106,6 +107,8 @@ class NegatePhase:
     """The negate phase of a goal, as far as it has come."""
 
     is_begun: bool = False
+    values: TestResult | None = None
+    """The values for which tests found the goal false, if they did."""
     search: Search | None = None
     """None before it begins, and if Lean does not accept the negation as a proposition."""
     result: GoalResult | None = None
@@ -164,20 +167,23 @@ class GoalProver:
             except GoalError as error:
                 return GoalResult(spec.number, spec.name, "ill_typed", "ill_typed", str(error))
             early = self._should_negate(spec, early=True)
-            self._try_strategies(proof, environment)
-            stop = proof.run(EARLY_PROVE_SIMULATIONS if early else None)
+            negation.values = self._try_strategies(proof, environment)
+            stop, result = self._run(
+                spec, proof, environment, EARLY_PROVE_SIMULATIONS if early else None
+            )
             if stop is None:
                 self._search_negation(spec, negation, stack, EARLY_NEGATE_SIMULATIONS)
                 if negation.stop == "interrupted":
                     return None
                 if negation.result is not None and negation.result.status == "false":
-                    return _completed(negation.result, "refuted", proof, negation)
-                stop = proof.run()
+                    return _completed(_with_values(negation), "refuted", proof, negation)
+                stop, result = self._run(spec, proof, environment)
             if stop is None or stop == "interrupted":
                 return None
             if stop == "solved":
-                result = self._check_solved(spec, proof, environment)
+                assert result is not None
                 return _completed(result, stop, proof, negation)
+            rejected = result
             indent = self.checker.indentation(spec)
             partial = find_best_partial(proof.runner, environment.accepts_script, indent)
             if self._should_negate(spec, early=False):
@@ -191,6 +197,8 @@ class GoalProver:
             result = GoalResult(spec.number, spec.name, "unproved", detail=f"{why}{also}")
         elif result.status == "unproved":
             result = msgspec.structs.replace(result, detail=f"{why}; {result.detail}")
+        if result.status == "unproved" and rejected is not None:
+            result = rejected
         if result.status == "unproved":
             result = msgspec.structs.replace(result, partial=partial)
         return _completed(result, stop, proof, negation)
@@ -198,7 +206,7 @@ class GoalProver:
     def retry(self, spec: GoalSpec, earlier: GoalResult) -> GoalResult | None:
         """Search a partial goal again, without the open lemmas that its script rests on.
 
-        Returns `earlier` itself if the script mentions no open lemma, and None if the user asked to
+        Returns `earlier` itself if the script uses no open lemma, and None if the user asked to
         stop.
 
         Raises:
@@ -209,23 +217,49 @@ class GoalProver:
                 without = self._open_lemmas(spec, earlier, environment)
                 if not without:
                     return earlier
+                environment.without = without
                 return self._search_again(spec, earlier, without, environment)
         except LeanError as error:
             raise Unchecked(f"the search without what is not proved: {error}") from None
 
     # -- phases ---------------------------------------------------------------------------
 
-    def _try_strategies(self, search: Search, environment: LeanEnvironment) -> None:
-        """Offer the search a script that closes the root, if a strategy finds one.
+    def _try_strategies(self, search: Search, environment: LeanEnvironment) -> TestResult | None:
+        """Test the goal, and offer the search a script that closes it, if a strategy finds one.
 
+        Returns values for which the goal is false, if tests find some: then no strategy is tried.
         A search that was continued has its first suggestions in the trace.
         """
         settings = self.run.record.settings
         if not settings.sources.strategies or search.recording.iterations:
-            return
+            return None
         portfolio = Portfolio(environment, self.stop_asked, settings.time_limit)
-        if script := portfolio.solve():
-            search.runner.expander.offer([script], "strategies")
+        script, tested = portfolio.solve()
+        if script:
+            search.runner.expander.offer([Candidate(script, OFFERED_PRIOR, "strategies")])
+        return tested if tested.outcome == "false" else None
+
+    def _run(
+        self,
+        spec: GoalSpec,
+        search: Search,
+        environment: LeanEnvironment,
+        until: int | None = None,
+    ) -> tuple[Stop | None, GoalResult | None]:
+        """Run a search, and check what it finds; what is rejected is excluded, and it goes on.
+
+        Returns why the search ended, None if it is paused; and the result of its last script.
+
+        Raises:
+            Unchecked: The replay check gave no answer.
+        """
+        while True:
+            stop = search.run(until)
+            if stop != "solved":
+                return stop, search.refusals[-1].result if search.refusals else None
+            result = self._check_solved(spec, search, environment)
+            if result.status != "rejected" or not search.exclude(result):
+                return stop, result
 
     def _should_negate(self, spec: GoalSpec, *, early: bool) -> bool:
         """Return whether the negation is to be searched, early or at the end.
@@ -265,6 +299,12 @@ class GoalProver:
                 except GoalError:  # Lean does not accept every negation of a file's goal
                     if spec.sorry is None:
                         raise
+                if negation.search is not None and negation.values is not None:
+                    scripts = refutations(negation.values, environment.knowledge(0).reachable)
+                    offered = [
+                        Candidate(script, OFFERED_PRIOR, "tested values") for script in scripts
+                    ]
+                    negation.search.runner.expander.offer(offered)
             search = negation.search
             if search is None or search.run(until) != "solved":
                 return
@@ -278,7 +318,7 @@ class GoalProver:
     ) -> tuple[str, ...]:
         """Return the open declarations that a retry must not mention.
 
-        Returns an empty tuple if the script mentions none of them, or if its declaration is partial
+        Returns an empty tuple if the script uses none of them, or if its declaration is partial
         because of another `sorry` in it.
         """
         for line in self.run.lines:
@@ -291,7 +331,9 @@ class GoalProver:
             known = environment.knowledge(0)
             words |= dict.fromkeys([*(use.name for use in known.uses), *known.related])
         names = self.checker.open_declarations(spec.sorry.declaration, environment, [*words])
-        return names if find_named(earlier.proof, names) else ()
+        if find_named(earlier.proof, names) or (names and environment.uses(earlier.proof, names)):
+            return names
+        return ()
 
     def _search_again(
         self,
@@ -300,22 +342,22 @@ class GoalProver:
         without: tuple[str, ...],
         environment: LeanEnvironment,
     ) -> GoalResult | None:
-        self.observer.retry(spec, find_named(earlier.proof, without))
+        self.observer.retry(spec, find_named(earlier.proof, without) or without)
         settings = self.run.record.settings
         phase = retry_phase(settings, earlier.iterations, earlier.elapsed, without)
         with self._open_search(spec, phase, environment) as search:
-            stop = search.run()
+            try:
+                stop, result = self._run(spec, search, environment)
+            finally:
+                self.checker.keep(spec, earlier.proof)
             if stop is None or stop == "interrupted":
                 return None
             iterations = earlier.iterations + search.simulations
             elapsed = round(earlier.elapsed + search.elapsed, 3)
             if stop == "solved":
-                try:
-                    result = self._check_solved(spec, search, environment)
-                except Unchecked:
-                    self.checker.keep(spec, earlier.proof)
-                    raise
+                assert result is not None
                 if result.status != "rejected":
+                    self.checker.keep(spec, result.proof)
                     return msgspec.structs.replace(
                         result,
                         stop="solved",
@@ -324,7 +366,6 @@ class GoalProver:
                         negation=earlier.negation,
                         retry=stop,
                     )
-                self.checker.keep(spec, earlier.proof)
                 why = f"what was found without that was refused: {result.detail}"
             else:
                 why = f"without that no proof was found: {_STOP_IN_WORDS[stop]}"
@@ -426,6 +467,17 @@ class GoalProver:
         assert result is not None
         found = plain if script == formatted != plain else ""
         return msgspec.structs.replace(result, left_out=forms[script], found=found)
+
+
+def _with_values(negation: NegatePhase) -> GoalResult:
+    """Return the result of a refutation, with the values for which the goal is false."""
+    assert negation.result is not None
+    tested = negation.values.values if negation.values is not None else ()
+    shown = ", ".join(f"{each.name} = {each.value}" for each in tested if each.kind == "value")
+    if not shown:
+        return negation.result
+    detail = f"{negation.result.detail}; it is false for {shown}"
+    return msgspec.structs.replace(negation.result, detail=detail)
 
 
 def _completed(result: GoalResult, stop: str, proof: Search, negation: NegatePhase) -> GoalResult:

@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from treewright.lean.session.answers import Goal, ProofState
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.inputs import is_identifier
-from treewright.lean.session.interface import LeanError
-from treewright.lean.session.knowledge import Alternative, Equation, Knowledge, Variable
+from treewright.lean.session.knowledge import Alternative, Equation, Knowledge, TestResult, Variable
 from treewright.proving.environment import LeanEnvironment, views
 from treewright.proving.records import GoalView
 from treewright.proving.tactics.goal_outline import Fresh, introduced, shape, words
@@ -36,7 +36,9 @@ DISCOVERY_TRIES = 1200
 """The most tactics of proving lemmas, and the goal with them."""
 LEMMA_TRIES = 60
 """The most tactics of proving one lemma."""
+UNTESTED = TestResult("unknown", reason="Lean was lost")
 _MOST_CASE_SPLITS = 3
+_MOST_CASES = 12
 _MOST_LEMMAS = 24
 _MOST_EQUATIONS = 120
 _MOST_NAMES = 14
@@ -57,7 +59,7 @@ class Proof:
         if not self.cases:
             return self.tactic.splitlines()
         has_labels = all(label for label, _ in self.cases)
-        lines = [f"{self.tactic} with" if has_labels else self.tactic]
+        lines = [f"{self.tactic} with"] if has_labels else self.tactic.splitlines()
         if not has_labels and len(self.cases) == 1:
             return [*lines, *self.cases[0][1].lines()]
         for label, proof in self.cases:
@@ -127,22 +129,30 @@ class Portfolio:
     _states: list[ProofState] = field(default_factory=list, init=False)
     _failed: set[tuple[str, int, tuple[str, ...]]] = field(default_factory=set, init=False)
 
-    def solve(self) -> str:
-        """Return a script that closes the root; '' if no strategy does.
+    def solve(self) -> tuple[str, TestResult]:
+        """Test the root, and return a script that closes it; '' if no strategy does.
+
+        No strategy is tried on a goal that tests show to be false.
 
         Raises:
             LeanError: Lean cannot be started again.
         """
+        if self.seconds is not None:
+            self._end = time.monotonic() + self.seconds
+        tested = UNTESTED
         try:
-            return self._solve()
+            root = self.environment.root_state()
+            tested = self.environment.test(root)
+            script = "" if tested.outcome == "false" else self._solve(root)
+            return script, tested
+        except LeanError:
+            self.environment.root_state()  # raises if Lean does not come back
+            return "", tested
         finally:
             self.environment.free(self._states)
 
-    def _solve(self) -> str:
-        if self.seconds is not None:
-            self._end = time.monotonic() + self.seconds
+    def _solve(self, root: ProofState) -> str:
         try:
-            root = self.environment.root_state()
             knowledge = self.environment.knowledge(0)
             self._most = STRATEGY_TRIES
             try:
@@ -155,9 +165,6 @@ class Portfolio:
             self._most = self.tried + DISCOVERY_TRIES
             return self._prove_with_lemmas(root, knowledge)
         except _LimitReached:
-            return ""
-        except LeanError:
-            self.environment.root_state()  # raises if Lean does not come back
             return ""
 
     # -- strategies -----------------------------------------------------------------------
@@ -192,6 +199,8 @@ class Portfolio:
         opened = self._run(state, opening.text)
         if opened is None:
             return None
+        if len(opened.goals) > _MOST_CASES:
+            return None
         if opening.labels and len(opened.goals) != len(opening.labels):
             return None
         cases: list[tuple[str, Proof]] = []
@@ -215,12 +224,8 @@ class Portfolio:
                     return Proof(self._shortened(state, closer, names))
             self._failed.add((goal.hash, 0, names))
         if depth > 0:
-            view = views(state.goals)[0]
-            if "if " in view.target or "match " in view.target:
-                if proof := self._open(state, Opening("split"), names, depth - 1):
-                    return proof
             knowledge = self.environment.survey(state)
-            for opening in case_splits(view, knowledge):
+            for opening in case_splits(views(state.goals)[0], knowledge, names):
                 if proof := self._open(state, opening, names, depth - 1):
                     return proof
         self._failed.add(key)
@@ -373,13 +378,17 @@ def openings(goal: GoalView, knowledge: Knowledge) -> Iterator[Opening]:
         if others := [v.name for v in values if v is not variable and v.shown]:
             yield _induction(variable, goal, others)
     for variable in knowledge.variables:
-        if variable.kind == "proof" and variable.accessible and variable.made_of:
-            if variable.made_of.recursive and variable.made_of.plain:
-                yield _induction(variable, goal)
+        made_of = variable.made_of if variable.kind == "proof" and variable.accessible else None
+        if made_of is not None and made_of.recursive and made_of.plain:
+            yield _induction(variable, goal)
 
 
-def case_splits(goal: GoalView, knowledge: Knowledge) -> Iterator[Opening]:
-    """Yield case distinctions on the values of a goal."""
+def case_splits(goal: GoalView, knowledge: Knowledge, names: Sequence[str]) -> Iterator[Opening]:
+    """Yield case distinctions: on conditions, after simplification too, and on values."""
+    if names:
+        yield Opening(f"simp_all [{', '.join(names)}]\nrepeat' split")
+    elif "if " in goal.target or "match " in goal.target:
+        yield Opening("split")
     values = [v for v in knowledge.variables if _is_value(v) and v.made_of]
     values.sort(key=lambda v: (not v.shown, -v.drives))
     for variable in values[:_MOST_CASE_SPLITS]:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Self
 
 from treewright.kernel.errors import TreewrightError, UsageError
+from treewright.kernel.storage import atomic
 from treewright.lean.hosts.host import Host
 from treewright.lean.processes import LeanProcesses
-from treewright.lean.project.import_order import by_written_imports
 from treewright.lean.project.project import Project
-from treewright.lean.project.workspace import find_root
+from treewright.lean.project.workspace import by_written_imports, find_root
 from treewright.lean.sorries import lean_files
-from treewright.proving import run, targets
+from treewright.proving import layout, run, targets
 from treewright.proving.api import ProofService, Sources
 from treewright.proving.phases import Observer
 from treewright.proving.run import RunResult
@@ -26,10 +26,14 @@ _OPEN_WORDS = (b"sorry", b"admit")
 
 @dataclass(slots=True)
 class ProjectObserver:
-    """Callbacks for the progress of a project. The defaults do nothing."""
+    """Callbacks for the progress of a project. The defaults do nothing.
 
-    file: Callable[[Path], Observer] = lambda path: Observer()
-    patch: Callable[[Path, RunResult, Path], None] = lambda path, result, patch: None
+    `file` is told the path, its number from 1, and the number of files; `result` the path and the
+    result of its run.
+    """
+
+    file: Callable[[Path, int, int], Observer] = lambda path, number, total: Observer()
+    result: Callable[[Path, RunResult], None] = lambda path, result: None
     problem: Callable[[Path, TreewrightError], None] = lambda path, error: None
 
 
@@ -38,12 +42,14 @@ class ProjectResult:
     """The results of a project's files.
 
     `left_alone` are the declarations that were not searched, by file. `problems` are the files on
-    which nothing could be done, each with its error.
+    which nothing could be done, each with its error. `patch` has the proofs of all files; None if
+    nothing was proved.
     """
 
     files: list[RunResult] = field(default_factory=list[RunResult])
     left_alone: dict[Path, tuple[str, ...]] = field(default_factory=dict[Path, tuple[str, ...]])
     problems: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    patch: Path | None = None
     stopped: bool = False
 
     @property
@@ -91,6 +97,7 @@ class ProjectProver:
     _base: Path = field(init=False)
     _project: Project | None = field(init=False)
     _lean: LeanProcesses | None = field(default=None, init=False)
+    _patches: list[bytes] = field(default_factory=list[bytes], init=False)
 
     def __post_init__(self) -> None:
         base = find_root(self.root)
@@ -108,15 +115,25 @@ class ProjectProver:
     def prove(self, stop_asked: Callable[[], bool]) -> ProjectResult:
         """Prove file after file.
 
-        An error in one file does not keep the others from being proved.
+        An error in one file does not keep the others from being proved. The patch is written anew
+        after each file, so that it is there after a stop, too.
         """
         project = ProjectResult()
-        for path in self.files():
+        all_patches = self.here / layout.PROJECT_PATCH
+        all_patches.unlink(missing_ok=True)
+        paths = self.files()
+        for number, path in enumerate(paths, 1):
             if stop_asked():
                 break
+            observer = self.observer.file(path, number, len(paths))
             try:
-                result = self._prove_file(path, stop_asked)
+                result, patch = self._prove_file(path, observer, stop_asked)
                 project.files.append(result)
+                if patch is not None:
+                    self._patches.append(patch.read_bytes())
+                    atomic.write_bytes(all_patches, b"".join(self._patches))
+                    project.patch = all_patches
+                self.observer.result(path, result)
                 if result.left_alone:
                     project.left_alone[path] = result.left_alone
             except NothingToProve:  # the word stands only in a comment or a string
@@ -136,22 +153,23 @@ class ProjectProver:
             ordered = self._project.ordered(found)
         return [path for path in ordered if any(word in path.read_bytes() for word in _OPEN_WORDS)]
 
-    def _prove_file(self, path: Path, stop_asked: Callable[[], bool]) -> RunResult:
-        observer = self.observer.file(path)
+    def _prove_file(
+        self, path: Path, observer: Observer, stop_asked: Callable[[], bool]
+    ) -> tuple[RunResult, Path | None]:
+        """Return the result of a file's run, and the patch with its proofs."""
         if self._lean is None:
             axioms = frozenset(self.settings.axioms)
             self._lean = LeanProcesses(self.host, self._project, axioms=axioms)
         service = ProofService(self._lean, self.here, self.sources, observer, stop_asked)
         result = service.prove(targets.read_file_target(path), self.settings)
         directory = Path(result.directory)
-        if patch := run.write_patch(directory, result, self._base):
-            self.observer.patch(path, result, patch)
+        patch = run.write_patch(directory, result, self._base)
         in_place = self.in_place and result.complete
         if in_place and (written := run.write_in_place(directory, result)):
             observer.written(written)
             self._close_processes()  # the next files must see the changed file
             self._project = self.open_project()
-        return result
+        return result, patch
 
     def _close_processes(self) -> None:
         if self._lean is not None:

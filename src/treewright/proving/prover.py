@@ -12,8 +12,8 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.storage import atomic
 from treewright.lean.processes import LeanProcesses
+from treewright.lean.session.errors import LeanError
 from treewright.lean.session.inputs import GOAL_NAME
-from treewright.lean.session.interface import LeanError
 from treewright.proving import layout
 from treewright.proving.checker import ScriptChecker, Unchecked, statement_texts
 from treewright.proving.phases import (

@@ -209,4 +209,21 @@ class GoalResult(msgspec.Struct, frozen=True, tag="verdict"):
     at: str = ""
 
 
-TraceLine = GoalOpened | Iteration | GoalResult
+class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+    """The replay check rejected a script of a search, and an edge of it was excluded.
+
+    `iteration` is the last one before it. `edges` are those of the script, of which `excluded` is
+    one: the search goes on without it. `result` is the answer about the script.
+    """
+
+    epoch: int
+    at: str
+    goal: int
+    phase: PhaseKind
+    iteration: int
+    edges: tuple[int, ...]
+    excluded: int
+    result: GoalResult
+
+
+TraceLine = GoalOpened | Iteration | Refusal | GoalResult

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import GOAL_NAME
-from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
 from treewright.proving import layout
@@ -23,9 +23,16 @@ from treewright.proving.checker import (
     with_scripts,
 )
 from treewright.proving.environment import Environment, LeanEnvironment
-from treewright.proving.records import GoalResult, Iteration, PhaseKind, TraceLine
+from treewright.proving.records import GoalResult, Iteration, PhaseKind, Refusal, TraceLine
 from treewright.proving.run import last_results, read_result, scripts_path
-from treewright.proving.search import Runner, Stamp, iteration_line, make_expander, make_runner
+from treewright.proving.search import (
+    Runner,
+    Stamp,
+    exclusion,
+    iteration_line,
+    make_expander,
+    make_runner,
+)
 from treewright.proving.settings import RunRecord, StatementTarget, Target, read_run
 from treewright.proving.support import (
     Evidence,
@@ -44,6 +51,7 @@ from treewright.proving.trace import (
     first_difference,
     read_trace,
 )
+from treewright.search.andor.graph import Status
 from treewright.search.andor.invariants import check
 
 _PHASE_IN_WORDS: dict[PhaseKind, str] = {
@@ -86,7 +94,7 @@ def replay_offline(directory: Path, source: TacticSource) -> ReplayReport:
 
 def replay_live(
     directory: Path,
-    sessions: Callable[[], LeanSession],
+    sessions: Callable[[], HostSession],
     source: TacticSource,
     replayer: Replayer,
     *,
@@ -154,12 +162,12 @@ class _Replay:
     def compare_live(
         self,
         specs: Mapping[int, GoalSpec],
-        sessions: Callable[[], LeanSession],
+        sessions: Callable[[], HostSession],
         replayer: Replayer,
     ) -> None:
         opened: list[LeanEnvironment] = []
 
-        def open_environment(goal: int, phase: PhaseKind, _recording: Recording) -> Environment:
+        def open_environment(goal: int, phase: PhaseKind, recording: Recording) -> Environment:
             while opened:
                 opened.pop().close()
             if goal not in specs:
@@ -167,7 +175,8 @@ class _Replay:
             spec = specs[goal]
             opening = spec.negation.opening if phase == "negate" else spec.opening
             seconds = self.run.settings.step_timeout
-            opened.append(LeanEnvironment(sessions, opening, step_seconds=seconds))
+            without = recording.opened.without if recording.opened is not None else ()
+            opened.append(LeanEnvironment(sessions, opening, step_seconds=seconds, without=without))
             return opened[-1]
 
         try:
@@ -233,17 +242,22 @@ class _Replay:
             expander = make_expander(settings, environment, source, suggestions, without=without)
             if expander.root.key != recording.opened.root.key:
                 raise _DifferenceFound(f"{where}: the goal differs from the recorded one")
+            expander.offer(recording.offered)
             runner = make_runner(settings, expander)
+            refusals: list[Refusal] = []
             for line in recording.iterations:
                 if difference := _compare_step(runner, line):
                     raise _DifferenceFound(f"{where}, iteration {line.iteration}: {difference}")
                 self.compared += 1
+                for refusal in recording.refusals_after(line.iteration):
+                    _repeat_refusal(runner, refusal, refusals, where)
             finished = runner.finished
             runner.drain()
             check(runner.tree)
         except (TraceError, AssertionError) as error:
             raise _DifferenceFound(f"{where}: {error}") from None
-        return Repeated(runner, len(recording.iterations), finished, recording.opened.statement)
+        count, statement = len(recording.iterations), recording.opened.statement
+        return Repeated(runner, count, finished, statement, refusals)
 
     def _compare_result(self) -> None:
         result = read_result(self.directory)
@@ -259,6 +273,19 @@ def _compare_step(runner: Runner, line: Iteration) -> str:
     stamp = Stamp(line.epoch, line.at, line.iteration, line.goal, line.phase, line.elapsed)
     found = iteration_line(report, runner.tree, runner.expander.attempts, stamp)
     return first_difference(line, found)
+
+
+def _repeat_refusal(runner: Runner, refusal: Refusal, earlier: list[Refusal], where: str) -> None:
+    """Exclude the edge that a refusal excluded, and add it to `earlier`."""
+    if runner.tree.root.status is not Status.SOLVED:
+        raise _DifferenceFound(f"{where}: a script was refused before there was one")
+    edges, excluded = exclusion(runner.tree.root, earlier)
+    if (edges, excluded.id) != (refusal.edges, refusal.excluded):
+        raise _DifferenceFound(f"{where}: the edge that a refusal excludes is another one")
+    if refusal.result.status != "rejected":
+        raise _DifferenceFound(f"{where}: a script that was not rejected is excluded")
+    runner.expander.exclude(excluded)
+    earlier.append(refusal)
 
 
 def find_missing_iteration(lines: list[TraceLine]) -> str:

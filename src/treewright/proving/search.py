@@ -20,10 +20,12 @@ from treewright.proving.learning import LearnedPriors
 from treewright.proving.records import (
     Counters,
     GoalOpened,
+    GoalResult,
     Intervention,
     Iteration,
     PhaseKind,
     Reason,
+    Refusal,
     TraceLine,
 )
 from treewright.proving.settings import Mode, Settings
@@ -32,6 +34,8 @@ from treewright.proving.tactics.source import AskingStopped, TacticSource, stop_
 from treewright.proving.trace import Recording, TraceError, first_difference
 from treewright.search.andor.graph import Edge, Graph, Node, Status
 
+MOST_REFUSALS = 8
+"""A search ends when the replay check has rejected this many of its scripts, and one more."""
 Stop = Literal["solved", "exhausted", "simulations", "time", "interrupted", "abort"]
 
 _STOP_BY_STATUS: dict[Status, Stop] = {
@@ -168,6 +172,26 @@ def iteration_line(report: StepReport, tree: Graph, attempts: int, stamp: Stamp)
     )
 
 
+def exclusion(root: Node, refusals: Sequence[Refusal]) -> tuple[tuple[int, ...], Edge]:
+    """Return the edges of a solution that was rejected, and the one of them to exclude.
+
+    The reason may be any of them. The first to be excluded is the newest: without it there was no
+    solution. After further refusals it is the newest of those in most of the rejected scripts.
+    """
+    edges: dict[int, Edge] = {}
+    waiting = [root]
+    while waiting:
+        edge = waiting.pop().solution
+        if edge is not None and edge.id not in edges:
+            edges[edge.id] = edge
+            waiting += edge.children
+
+    def suspicion(number: int) -> tuple[int, int]:
+        return sum(number in refusal.edges for refusal in refusals), number
+
+    return tuple(sorted(edges)), edges[max(edges, key=suspicion)]
+
+
 @dataclass(slots=True)
 class Search:
     """The search of one phase of a goal. It can be paused for another search, and continued.
@@ -197,6 +221,8 @@ class Search:
     """The simulations so far, including those of earlier processes."""
     elapsed: float = field(default=0.0, init=False)
     """The seconds so far, including those of earlier processes."""
+    refusals: list[Refusal] = field(default_factory=list[Refusal], init=False)
+    """The scripts that the replay check rejected, including those of earlier processes."""
     stop: Stop | None = field(default=None, init=False)
     """Why the search ended; None before its end and while it is paused."""
     _started: float = field(default=0.0, init=False)
@@ -262,6 +288,34 @@ class Search:
         self.stop = stop or "simulations"
         return self.stop
 
+    def exclude(self, result: GoalResult) -> bool:
+        """Exclude an edge of a solution that the replay check rejected, so that `run` goes on.
+
+        Returns False, and changes nothing, if too many scripts of this search were rejected.
+        """
+        if len(self.refusals) >= MOST_REFUSALS:
+            return False
+        edges, excluded = exclusion(self.runner.tree.root, self.refusals)
+        refusal = Refusal(
+            self.sink.epoch,
+            timestamp(),
+            self.goal,
+            self.phase.kind,
+            self.iteration,
+            edges,
+            excluded.id,
+            result,
+        )
+        self.sink.append([refusal])
+        self._enter(refusal, excluded)
+        self.stop = None
+        self._is_over = False
+        return True
+
+    def _enter(self, refusal: Refusal, excluded: Edge) -> None:
+        self.refusals.append(refusal)
+        self.runner.expander.exclude(excluded)
+
     def is_over(self) -> bool:
         """Return whether a source that waits for an answer should stop waiting."""
         return self._is_over or (self._started > 0.0 and self._reason_to_stop() is not None)
@@ -287,6 +341,8 @@ class Search:
         elif difference := first_difference(known, line):
             raise TraceError(f"iteration {self.iteration} comes out differently: {difference}")
         self.observe(line, runner.tree)
+        for refusal in self.recording.refusals_after(self.iteration):
+            self._enter(refusal, runner.tree.edges[refusal.excluded])
 
     def _reason_to_stop(self) -> Stop | None:
         """Return why no new iteration may begin. The first call starts the clock."""
@@ -321,7 +377,7 @@ def make_expander(
     """
     known = environment.knowledge if settings.sources.known else None
     if without:
-        source = WithoutNames(source, without)
+        source = WithoutNames(source, without, environment)
         known = knowledge_without(known, without) if known is not None else None
     lessons = settings.sources.learned
     return Expander(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from treewright.kernel.errors import StorageError, UsageError
 from treewright.kernel.storage.run_directory import RunEnvironment
@@ -24,6 +25,7 @@ changes; a run with another version is refused."""
 MODEL_TOKENS = 400
 MODEL_SECONDS = 30.0
 """The most tokens of a model's answer about a goal, and the most seconds for it."""
+IN_SECONDS = {"unit": "SECONDS"}
 Mode = Literal["centralized", "distributed"]
 
 
@@ -78,21 +80,25 @@ class SourceSettings(msgspec.Struct, frozen=True):
     """The tactic sources of a run.
 
     `premises` is the path of a premise index, `cache` the path of a ledger with cached tactics.
-    `noise` is the share of random noise in the priors, drawn from the seed. `known`: whether to use
-    Lean's knowledge about a goal, such as lemmas that fit it. `tactics` is the text of the user's
-    file. `advice`: whether to use Lean's own search (`exact?`), which takes seconds per goal.
-    `library` is the digest of the index of Lean's library, which is searched after everything else
-    was tried. `learned` are the lessons of earlier searches (learning.py). `strategies`: whether
-    whole strategies are tried before the search (portfolio.py); cells never try them. `environment`
-    are the tactics of packages that the file has (tactics/environment_tactics.py).
+    `known`: whether to use Lean's knowledge about a goal, such as lemmas that fit it. `tactics` is
+    the text of the user's file. `library` is the digest of the index of Lean's library, which is
+    searched after everything else was tried. `learned` are the lessons of earlier searches
+    (learning.py). `strategies`: whether whole strategies are tried before the search
+    (portfolio.py); cells never try them. `environment` are the tactics of packages that the file
+    has (tactics/environment_tactics.py).
     """
 
     tactics: str | None = None
     premises: str | None = None
     cache: str | None = None
     endpoint: EndpointSettings | None = None
-    advice: bool = False
-    noise: float = 0.1
+    advice: Annotated[
+        bool, Meta(description="Also ask Lean's `exact?`, which takes seconds for each goal.")
+    ] = False
+    noise: Annotated[
+        float,
+        Meta(ge=0, le=1, description="Share of seeded noise in the priors of tactics, 0 to 1."),
+    ] = 0.1
     known: bool = False
     strategies: bool = False
     library: str | None = None
@@ -108,17 +114,28 @@ class SourceSettings(msgspec.Struct, frozen=True):
 class Settings(msgspec.Struct, frozen=True):
     """Everything except its target that a search depends on.
 
-    `policy` is the policy of the centralized mode; cells take their constants from it. `cells` are
-    for the distributed mode. `axioms` are those that a proof may rest on.
+    The described fields are options of `treewright prove`. `policy` is the policy of the
+    centralized mode; cells take their constants from it. `cells` are for the distributed mode.
+    `axioms` are those that a proof may rest on.
     """
 
     mode: Mode = "centralized"
-    simulations: int = 200
-    time_limit: float | None = None
-    step_timeout: float = 5.0
-    seed: int = 0
-    batch: int = 8
-    refute: bool = True
+    simulations: Annotated[int, Meta(ge=1, description="Most simulations for each goal.")] = 200
+    time_limit: (
+        Annotated[
+            float,
+            Meta(gt=0, description="Most seconds of search for each goal.", extra=IN_SECONDS),
+        ]
+        | None
+    ) = None
+    step_timeout: Annotated[
+        float, Meta(gt=0, description="Most seconds for one tactic.", extra=IN_SECONDS)
+    ] = 5.0
+    seed: Annotated[int, Meta(description="Seed of all random choices.")] = 0
+    batch: Annotated[int, Meta(ge=1, description="Tactics tried in one simulation.")] = 8
+    refute: Annotated[bool, Meta(description="Also search for a proof of the goal's negation.")] = (
+        True
+    )
     policy: Policy = Mcts()
     sources: SourceSettings = SourceSettings()
     cells: CellSettings | None = None

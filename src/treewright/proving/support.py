@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from treewright.lean.verify.certificate import digest
-from treewright.lean.verify.verdict import Verdict
+from treewright.lean.verify.verdict import Verdict, digest
 from treewright.proving.checker import statement_texts
 from treewright.proving.phases import (
     EARLY_NEGATE_SIMULATIONS,
@@ -20,7 +19,7 @@ from treewright.proving.phases import (
     prove_phase,
     retry_phase,
 )
-from treewright.proving.records import GoalResult, Iteration, TraceLine
+from treewright.proving.records import GoalResult, Iteration, Refusal, TraceLine
 from treewright.proving.run import RunResult
 from treewright.proving.script import extraction
 from treewright.proving.search import Phase, Runner
@@ -39,6 +38,7 @@ class Repeated:
     simulations: int
     finished: bool
     statement: str = ""
+    refusals: Sequence[Refusal] = ()
 
     @property
     def solved(self) -> bool:
@@ -72,7 +72,10 @@ def find_unsupported(result: GoalResult, evidence: Evidence) -> str:
         return f"the verdict is {result.status}, but the goal was {was}"
     if proof is None:
         return ""
-    if proof.solved != (result.status in _STATUSES_OF_SOLVED_ROOTS):
+    is_refused = result.status == "rejected" and not proof.solved
+    if is_refused and not proof.refusals:
+        return "the verdict is rejected, and the trace has no script that was"
+    if not is_refused and proof.solved != (result.status in _STATUSES_OF_SOLVED_ROOTS):
         state = "is solved" if proof.solved else "is not solved"
         return f"the verdict is {result.status}, but the root {state}"
     return (
@@ -174,7 +177,9 @@ def _check_negation(result: GoalResult, evidence: Evidence) -> str:
     searched once for all sorries of a declaration.
     """
     run, negation = evidence.run, evidence.negate
-    is_searched_fully = result.status in ("unproved", "false")
+    is_searched_fully = result.status in ("unproved", "false") or (
+        result.status == "rejected" and evidence.prove is not None and not evidence.prove.solved
+    )
     is_past_early_share = (
         evidence.prove is not None and evidence.prove.simulations > EARLY_PROVE_SIMULATIONS
     )
@@ -224,6 +229,10 @@ def _check_count(result: GoalResult, evidence: Evidence, proof: Repeated) -> str
 def _check_script(result: GoalResult, evidence: Evidence, proof: Repeated) -> str:
     if result.status == "unproved":
         return "an unproved goal has a proof" if result.proof else ""
+    if result.status == "rejected" and not proof.solved:
+        last = proof.refusals[-1].result
+        is_last = (result.proof, result.detail) == (last.proof, last.detail)
+        return "" if is_last else "the script is not the last one that was refused"
     if not result.proof:
         return f"the verdict is {result.status}, but there is no script"
     phase = evidence.negate if result.status == "false" else proof

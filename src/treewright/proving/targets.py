@@ -16,8 +16,8 @@ from treewright.lean.session.answers import (
     StepResult,
     TacticError,
 )
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import GOAL_NAME, check_closed, theorem_texts
-from treewright.lean.session.interface import LeanSession
 from treewright.lean.session.lemma_errors import unread_lemmas
 from treewright.lean.sorries import Sorry
 from treewright.proving.settings import FileTarget, StatementTarget, Target
@@ -28,7 +28,7 @@ _FILE = re.compile(r"^(?P<path>.+\.lean)(?::(?P<name>[^:/\\]+))?$")
 TellTrouble = Callable[[tuple[str, ...], str], None]
 """Receives the declarations that are left alone, and the line of the error that concerns them."""
 
-Opening = Callable[[LeanSession], StepResult]
+Opening = Callable[[HostSession], StepResult]
 
 
 class NothingToProve(UsageError):
@@ -122,8 +122,8 @@ def negate_in_text(source: str, statement: str) -> Negation:
     theorem = f"theorem _root_.{NEGATION_NAME} : {statement} := by"
     original = f"{ended}\n\n{theorem}\n  sorry\n"
 
-    def open_it(session: LeanSession) -> StepResult:
-        for sorry in sorries.extract(session, original, until=NEGATION_NAME):
+    def open_it(session: HostSession) -> StepResult:
+        for sorry in sorries.extract(session, original, until=NEGATION_NAME, statements=True):
             if sorry.declaration == NEGATION_NAME and sorry.states and sorry.trouble is None:
                 return sorry.states[0]
         return TacticError(f"Lean does not take {statement}", "statement")
@@ -132,7 +132,7 @@ def negate_in_text(source: str, statement: str) -> Negation:
 
 
 def read_file_goals(
-    target: FileTarget, session: LeanSession, tell: TellTrouble = lambda names, error: None
+    target: FileTarget, session: HostSession, tell: TellTrouble = lambda names, error: None
 ) -> list[GoalSpec]:
     """Return the goals of a file.
 
@@ -143,7 +143,7 @@ def read_file_goals(
     return [_spec(number, states, sorry) for number, sorry in enumerate(found)]
 
 
-def read_goals(target: Target, sessions: Callable[[], LeanSession]) -> list[GoalSpec]:
+def read_goals(target: Target, sessions: Callable[[], HostSession]) -> list[GoalSpec]:
     """Return the goals of a run. A session is opened and closed only for a file."""
     if isinstance(target, StatementTarget):
         return [statement_goal(target)]
@@ -154,8 +154,12 @@ def read_goals(target: Target, sessions: Callable[[], LeanSession]) -> list[Goal
         session.close()
 
 
-def _sorries(target: FileTarget, session: LeanSession, tell: TellTrouble) -> list[Sorry]:
-    result = session.check(target.source, sorries=True, until=target.declaration or "")
+def _sorries(target: FileTarget, session: HostSession, tell: TellTrouble) -> list[Sorry]:
+    until = target.declaration or ""
+    result = session.check(target.source, sorries=True, until=until, statements=True)
+    if isinstance(result, CheckResult) and not result.stopped and not result.sorries:
+        # The errors say why there is nothing to prove; those in proofs are among them.
+        result = session.check(target.source, sorries=True, until=until)
     if not isinstance(result, CheckResult):
         raise TreewrightError(f"{target.path} could not be elaborated: {result}")
     if result.stopped:
@@ -219,16 +223,17 @@ class _SorryStates:
     is opened a second time, the file is elaborated again, up to the goal's declaration.
     """
 
-    def __init__(self, source: str, session: LeanSession, found: list[Sorry]) -> None:
+    def __init__(self, source: str, session: HostSession, found: list[Sorry]) -> None:
         self.source = source
         self._session = session
         self._states = _by_place(found)
 
-    def open(self, session: LeanSession, sorry: Sorry) -> StepResult:
+    def open(self, session: HostSession, sorry: Sorry) -> StepResult:
         place = (sorry.start, sorry.end)
         if session is not self._session or place not in self._states:
             self._session = session
-            self._states = _by_place(sorries.extract(session, self.source, until=sorry.declaration))
+            found = sorries.extract(session, self.source, until=sorry.declaration, statements=True)
+            self._states = _by_place(found)
         state = self._states.pop(place, None)
         gone = f"the sorry at line {sorry.line} is not there any more"
         return TacticError(gone, "statement") if state is None else state

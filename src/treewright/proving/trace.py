@@ -26,14 +26,16 @@ from treewright.lean.session.knowledge import Knowledge
 from treewright.proving.environment import Environment, Outcome, Subgoal
 from treewright.proving.records import (
     Attempt,
+    Candidate,
     GoalOpened,
     GoalView,
     Iteration,
     NodeRecord,
     PhaseKind,
+    Refusal,
     TraceLine,
 )
-from treewright.proving.tactics.source import Suggestions
+from treewright.proving.tactics.source import OFFERED_SOURCES, Suggestions
 
 CLOCK_FIELDS = frozenset({"epoch", "at", "elapsed", "ms"})
 """Fields that depend on the clock or the process; comparisons leave them out."""
@@ -58,18 +60,23 @@ def read_trace(path: Path) -> list[TraceLine]:
 
 
 def _superseded(earlier: TraceLine, line: TraceLine) -> bool:
-    """Return whether `earlier` is an iteration of a replaced owner that the new owner repeated.
+    """Return whether `earlier` is a step of a replaced owner that the new owner repeated.
 
     Iterations of `prove` are counted over all goals, those of the other phases for each goal.
     """
     return (
-        isinstance(earlier, Iteration)
-        and isinstance(line, Iteration)
+        isinstance(earlier, Iteration | Refusal)
+        and isinstance(line, Iteration | Refusal)
         and earlier.phase == line.phase
         and (line.phase == "prove" or earlier.goal == line.goal)
         and earlier.epoch < line.epoch
-        and earlier.iteration >= line.iteration
+        and _position(earlier) >= _position(line)
     )
+
+
+def _position(line: Iteration | Refusal) -> tuple[int, bool]:
+    """Return the place of a line in its phase: a refusal follows its iteration."""
+    return line.iteration, isinstance(line, Refusal)
 
 
 class TraceWriter:
@@ -166,6 +173,7 @@ class Recording:
     def __init__(self, goal: int, lines: Iterable[TraceLine], phase: PhaseKind = "prove") -> None:
         self.opened: GoalOpened | None = None
         self.iterations: list[Iteration] = []
+        self.refusals: list[Refusal] = []
         self.keys: dict[int, str] = {}
         self._attempts: dict[tuple[int, str], Attempt] = {}
         self._suggestions: dict[int, list[Suggestions]] = {}
@@ -176,6 +184,12 @@ class Recording:
                 self._add_node(line.root)
             elif isinstance(line, Iteration) and (line.goal, line.phase) == (goal, phase):
                 self._add_iteration(line)
+            elif isinstance(line, Refusal) and (line.goal, line.phase) == (goal, phase):
+                self.refusals.append(line)
+
+    def refusals_after(self, iteration: int) -> list[Refusal]:
+        """Return the refusals between an iteration and the next one, in their order."""
+        return [refusal for refusal in self.refusals if refusal.iteration == iteration]
 
     def _add_iteration(self, line: Iteration) -> None:
         self.iterations.append(line)
@@ -192,6 +206,12 @@ class Recording:
     def _add_node(self, record: NodeRecord) -> None:
         self._goals[record.key] = record.goals
         self.keys[record.id] = record.key
+
+    @property
+    def offered(self) -> tuple[Candidate, ...]:
+        """The scripts for the root that were made before the search."""
+        first = self.iterations[0].candidates if self.iterations else None
+        return tuple(c for c in first or () if c.source in OFFERED_SOURCES)
 
     def suggestions(self, node: int, round_number: int) -> Suggestions | None:
         """Return the recorded suggestions for a node and a round; None if there are none."""

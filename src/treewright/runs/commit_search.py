@@ -20,11 +20,10 @@ from treewright.kernel.procs import process
 from treewright.runs.tree_run import TreeRun
 from treewright.tree.deciding.caps import ALL, Caps
 from treewright.tree.records import events as ev
-from treewright.tree.run.creation import Shape
+from treewright.tree.run.creation import PolicyChoice, Shape
 from treewright.tree.run.open import RunRequest, open_run, search
 from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.run.parallelism import Parallelism
-from treewright.tree.run.policy_choice import PolicyChoice
 
 _OTHER_NAMES = {
     "tree_run_id": "run_id",

@@ -30,7 +30,7 @@ from treewright.runs.search_run import SearchRun
 from treewright.runs.tree_run import TreeRun, payments
 from treewright.search import scores
 from treewright.tree.config import MetricConfig
-from treewright.tree.deciding import gains, objectives, paired
+from treewright.tree.deciding import objectives, paired, scoring
 from treewright.tree.deciding.results import Part, Results
 from treewright.tree.records.description import best_node
 from treewright.tree.records.model import Unset
@@ -267,7 +267,7 @@ def _measured(
     pairs = sorted(set.intersection(*(r.sound_ids for both in rounds for r in both)))
     found: list[Difference] = []
     for metric in metrics:
-        compared = gains.compare_metric(metric, rounds, pairs, seed)
+        compared = scoring.compare_metric(metric, rounds, pairs, seed)
         if compared.gain is None:
             continue
         low, high = compared.gain_low, compared.gain_high

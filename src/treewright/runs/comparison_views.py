@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from treewright.kernel.text import numbers
-from treewright.proving.report.charts import Series, line_chart
+from treewright.kernel.text.charts import Series, line_chart
 from treewright.runs.columns import Columns, Picture, page
 from treewright.runs.comparison import AXES, Axis, ComparedRun, Comparison, Difference
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from treewright.kernel.clock import seconds_between
-from treewright.proving.report.charts import Series, line_chart
+from treewright.kernel.text.charts import Series, line_chart
 from treewright.runs.columns import Columns, Picture, page
 from treewright.search import search_journal
 from treewright.search.history import History

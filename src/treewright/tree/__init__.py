@@ -1,8 +1,8 @@
 """Beam search over git commits: idea -> implement -> sweep -> score.
 
 `ideas` proposes and `agents` implement, `evaluating` measures one candidate, `deciding` compares,
-`running` goes from depth to depth and is the only writer of `records`. Deciding is pure; doing
-(git, agents, sweeps, files) is at the edge.
+and `run` owns a run: it is the only writer of `records`. Deciding is pure; doing (git, agents,
+sweeps, files) is at the edge.
 """
 
 from typing import TYPE_CHECKING
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from treewright.tree.records.store import load as load_manifest
     from treewright.tree.report.tree_summary import write_report
     from treewright.tree.validation.checks import validate
+    from treewright.tree.validation.checks import write_report as write_validation_report
     from treewright.tree.validation.findings import Finding
-    from treewright.tree.validation.report import write_report as write_validation_report
 
 _PUBLIC = {
     "Finding": ("treewright.tree.validation.findings", "Finding"),
     "load_manifest": ("treewright.tree.records.store", "load"),
     "validate": ("treewright.tree.validation.checks", "validate"),
     "write_report": ("treewright.tree.report.tree_summary", "write_report"),
-    "write_validation_report": ("treewright.tree.validation.report", "write_report"),
+    "write_validation_report": ("treewright.tree.validation.checks", "write_report"),
 }
 
 __all__ = [

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from treewright.kernel.errors import TreewrightError, UsageError
-from treewright.kernel.health_checks import Check
+from treewright.kernel.health_checks import Check, Status
 from treewright.kernel.operating_system import IS_POSIX
 from treewright.kernel.procs import sandbox
 from treewright.kernel.text.printable import format_paths
 from treewright.tree import config as configuration
-from treewright.tree.agents import prompt_templates, source_view
+from treewright.tree.agents import prompts
 from treewright.tree.agents.backend import Role
 from treewright.tree.agents.backend_factory import probe_backend
 from treewright.tree.agents.presets import PRESETS
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.prompts import View
 from treewright.tree.config import Config, LlmIdeas, OpenaiBackend
 from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.sweep_imports import try_imports
@@ -34,13 +34,16 @@ LOWEST_GIT = (2, 20)
 _ROLES: tuple[Role, ...] = ("planner", "coder", "reviewer")
 
 
+def _report(name: str, status: Status, said: str, hint: str = "") -> Check:
+    return Check("repository", name, status, said, hint)
+
+
 def checks(repo: Path | None) -> Iterator[Check]:
     """Yield the checks of git, the agents and, if there is one, the repository."""
     yield _git()
     yield from _agents()
     if repo is None:
-        yield Check(
-            "repository",
+        yield _report(
             "git repository",
             "absent",
             "not inside one",
@@ -86,8 +89,7 @@ def _repository(repo: Path) -> Iterator[Check]:
     yield _root(repo)
     path = repo / configuration.DEFAULT_NAME
     if not path.exists():
-        yield Check(
-            "repository",
+        yield _report(
             "configuration",
             "absent",
             f"no {configuration.DEFAULT_NAME} in {repo}",
@@ -97,21 +99,18 @@ def _repository(repo: Path) -> Iterator[Check]:
     try:
         config = configuration.load(path)
     except UsageError as error:
-        yield Check(
-            "repository", "configuration", "failed", str(error), "see docs/configuration.md"
-        )
+        yield _report("configuration", "failed", str(error), "see docs/configuration.md")
         return
     unfilled = configuration.unfilled(config)
     if unfilled:
-        yield Check(
-            "repository",
+        yield _report(
             "configuration",
             "failed",
             f"`{'`, `'.join(unfilled)}` still say {configuration.FILL_IN}",
             f"edit {path}",
         )
     else:
-        yield Check("repository", "configuration", "ok", f"{configuration.DEFAULT_NAME} loads")
+        yield _report("configuration", "ok", f"{configuration.DEFAULT_NAME} loads")
     yield from _commands(repo, config)
     yield from _imports(repo, config)
     yield _isolation(repo, config)
@@ -129,8 +128,8 @@ def _root(repo: Path) -> Check:
         git.head_commit(repo)
         git.require_clean(repo)
     except UsageError as error:
-        return Check("repository", "root commit", "warning", str(error))
-    return Check("repository", "root commit", "ok", f"{repo} is clean")
+        return _report("root commit", "warning", str(error))
+    return _report("root commit", "ok", f"{repo} is clean")
 
 
 def _commands(repo: Path, config: Config) -> Iterator[Check]:
@@ -141,8 +140,7 @@ def _commands(repo: Path, config: Config) -> Iterator[Check]:
         if command != configuration.FILL_IN:
             yield _command(repo, config, key, command)
     if config.tests is None:
-        yield Check(
-            "repository",
+        yield _report(
             "tests.command",
             "absent",
             "no tests are configured",
@@ -153,31 +151,27 @@ def _commands(repo: Path, config: Config) -> Iterator[Check]:
 def _command(repo: Path, config: Config, key: str, command: str) -> Check:
     words = _words(command)
     if not words:
-        return Check("repository", key, "ok", "a shell command; not checked further")
+        return _report(key, "ok", "a shell command; not checked further")
     if not _runnable(words[0], repo):
-        return Check(
-            "repository", key, "failed", f"`{words[0]}` is not found", f"check {key}, or PATH"
-        )
+        return _report(key, "failed", f"`{words[0]}` is not found", f"check {key}, or PATH")
     for word in words:
         if not (repo / word).is_file() or Path(word).is_absolute():
             continue
         if git.try_git(repo, "ls-files", "--error-unmatch", "--", word).returncode != 0:
-            return Check(
-                "repository",
+            return _report(
                 key,
                 "failed",
                 f"{word} is not tracked by git, so a candidate's checkout does not have it",
                 f"git add {word} and commit",
             )
         if not protected_files.match_protected([word], config.protected_paths):
-            return Check(
-                "repository",
+            return _report(
                 key,
                 "warning",
                 f"`{command}`: {word} is not protected",
                 "a candidate could change what measures it; add it to protected_paths",
             )
-    return Check("repository", key, "ok", f"`{command}`")
+    return _report(key, "ok", f"`{command}`")
 
 
 def _imports(repo: Path, config: Config) -> Iterator[Check]:
@@ -186,7 +180,7 @@ def _imports(repo: Path, config: Config) -> Iterator[Check]:
     try:
         found = try_imports(repo, config.sweep.command)
     except (OSError, subprocess.TimeoutExpired) as problem:
-        yield Check("repository", name, "warning", f"could not be tried: {problem}")
+        yield _report(name, "warning", f"could not be tried: {problem}")
         return
     if found is None or not found.packages:
         return
@@ -196,10 +190,10 @@ def _imports(repo: Path, config: Config) -> Iterator[Check]:
             for package, error in found.failed.items()
         )
         hint = f"install it for {found.python}, or let sweep.command name another Python"
-        yield Check("repository", name, "failed", said, hint)
+        yield _report(name, "failed", said, hint)
     else:
         packages = ", ".join(found.packages)
-        yield Check("repository", name, "ok", f"{found.python} imports {packages}")
+        yield _report(name, "ok", f"{found.python} imports {packages}")
 
 
 def _isolation(repo: Path, config: Config) -> Check:
@@ -210,8 +204,7 @@ def _isolation(repo: Path, config: Config) -> Check:
         first = (
             "" if problem is None else f"install bubblewrap ({problem.removeprefix('which ')}); "
         )
-        return Check(
-            "repository",
+        return _report(
             name,
             "absent",
             "agents, tests and sweeps run with your rights: your files, the network and the run "
@@ -221,7 +214,7 @@ def _isolation(repo: Path, config: Config) -> Check:
     try:
         isolation.check(config, repo)
     except UsageError as error:
-        return Check("repository", name, "failed", str(error))
+        return _report(name, "failed", str(error))
     commands: dict[str, object] = {"sweep": config.sweep, "tests": config.tests}
     commands |= {f"agents.{role}": getattr(config.agents, role) for role in _ROLES}
     online = [key for key, given in commands.items() if getattr(given, "network", False)]
@@ -232,8 +225,8 @@ def _isolation(repo: Path, config: Config) -> Check:
     free = [key for key, each in own.items() if getattr(each, "isolated", True) is False]
     if free:
         hint = f"{', '.join(free)} run with your rights; isolated = true closes that"
-        return Check("repository", name, "ok", said, hint)
-    return Check("repository", name, "ok", said)
+        return _report(name, "ok", said, hint)
+    return _report(name, "ok", said)
 
 
 def _evaluator(config: Config) -> Check:
@@ -241,9 +234,8 @@ def _evaluator(config: Config) -> Check:
     name = "sweep.checkout"
     if config.sweep.checkout == "root":
         sealed = "sealed" if config.sweep.sealed else "not sealed"
-        return Check("repository", name, "ok", f"the sweep runs from the root's files, {sealed}")
-    return Check(
-        "repository",
+        return _report(name, "ok", f"the sweep runs from the root's files, {sealed}")
+    return _report(
         name,
         "absent",
         "the sweep runs among the candidate's files: what it imports there can be replaced",
@@ -279,8 +271,7 @@ def _runnable(name: str, repo: Path) -> bool:
 def _baseline(repo: Path, config: Config) -> Check:
     path = repo / config.baseline_csv
     if not path.is_file():
-        return Check(
-            "repository",
+        return _report(
             "baseline_csv",
             "absent",
             f"no {config.baseline_csv} yet",
@@ -289,22 +280,22 @@ def _baseline(repo: Path, config: Config) -> Check:
     try:
         baseline.check_baseline(path.read_bytes(), config, None, path)
     except TreewrightError as error:
-        return Check("repository", "baseline_csv", "failed", str(error))
-    return Check("repository", "baseline_csv", "ok", f"{config.baseline_csv} is complete")
+        return _report("baseline_csv", "failed", str(error))
+    return _report("baseline_csv", "ok", f"{config.baseline_csv} is complete")
 
 
 def _sources(repo: Path, config: Config) -> Iterator[Check]:
     for number, source in enumerate(config.ideas):
         able, said = probe_source(source, repo, config.editable_blocks)
         hint = "" if able else "see docs/ideas.md"
-        yield Check("repository", f"ideas[{number}]", "ok" if able else "failed", said, hint)
+        yield _report(f"ideas[{number}]", "ok" if able else "failed", said, hint)
 
 
 def _roles(repo: Path, config: Config) -> Iterator[Check]:
     for role in _ROLES:
         able, said = probe_backend(role, getattr(config.agents, role), repo)
         hint = "" if able else "see docs/agents.md"
-        yield Check("repository", f"agents.{role}", "ok" if able else "failed", said, hint)
+        yield _report(f"agents.{role}", "ok" if able else "failed", said, hint)
 
 
 def _prompts(repo: Path, config: Config) -> Iterator[Check]:
@@ -317,22 +308,21 @@ def _prompts(repo: Path, config: Config) -> Iterator[Check]:
             continue
         name = f"prompt of {key}"
         try:
-            template = prompt_templates.load(purpose, each.prompt, repo)
-            text = prompt_templates.substitute(template, {"task": config.task})
-            room = each.prompt_tokens * prompt_templates.CHARS_A_TOKEN - len(text)
+            template = prompts.load_template(purpose, each.prompt, repo)
+            text = prompts.substitute(template, {"task": config.task})
+            room = each.prompt_tokens * prompts.CHARS_A_TOKEN - len(text)
             if room < 0:
-                raise source_view.PromptTooLong(f"{len(text)} characters without any file")
+                raise prompts.PromptTooLong(f"{len(text)} characters without any file")
             shown: list[str] = []
-            if prompt_templates.mentions(template, "repository"):
-                text += source_view.show_files(repo, "", room, view)
-                shown = view.visible(source_view.list_files(repo))
-        except (UsageError, source_view.PromptTooLong) as problem:
+            if prompts.mentions(template, "repository"):
+                text += prompts.show_files(repo, "", room, view)
+                shown = view.visible(prompts.list_files(repo))
+        except (UsageError, prompts.PromptTooLong) as problem:
             hint = "raise `prompt_tokens`"
-            yield Check("repository", name, "failed", str(problem), hint)
+            yield _report(name, "failed", str(problem), hint)
             continue
-        size = len(text) // prompt_templates.CHARS_A_TOKEN
-        yield Check(
-            "repository",
+        size = len(text) // prompts.CHARS_A_TOKEN
+        yield _report(
             name,
             "ok",
             f"about {size:,} of {each.prompt_tokens:,} tokens before ideas and earlier tries; "
@@ -345,8 +335,6 @@ def _keys(config: Config) -> Iterator[Check]:
     """Report which key variables are set, without their values."""
     for name, required in sorted(contexts.key_variables(config).items()):
         if os.environ.get(name):
-            yield Check("repository", name, "ok", "set (a secret of an endpoint)")
+            yield _report(name, "ok", "set (a secret of an endpoint)")
         elif required:
-            yield Check(
-                "repository", name, "failed", "not set", f"export {name}=... before running"
-            )
+            yield _report(name, "failed", "not set", f"export {name}=... before running")

@@ -18,7 +18,7 @@ from treewright.tree.records.model import NoiseCheck
 from treewright.tree.repository import git
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run.noise import NoiseTest
-from treewright.tree.run.root_sweep import RootSweep
+from treewright.tree.run.root_commands import RootCommands
 
 _SECONDS = 60.0
 _MOST_CONFIGS = 8
@@ -92,11 +92,11 @@ def _find(repo: Path, config: Config, directory: Path, deadline: Deadline) -> No
     git.git(directory, "clone", "-q", "--no-hardlinks", str(repo), str(copy))
     trees = Worktrees(copy, directory / "trial", "trial")
     trees.run_dir.mkdir()
-    root = RootSweep(config, trees, git.head_commit(copy), cancel=deadline)
+    root = RootCommands(config, trees, git.head_commit(copy), cancel=deadline)
     configs = ConfigRange(0, min(config.primary.seeds or _MOST_CONFIGS, _MOST_CONFIGS))
     path = repo / configuration.DEFAULT_NAME
     test = NoiseTest(root, config, path, configs, config.protected_paths)
-    first = root.run(configs)
+    first = root.sweep(configs)
     read = objectives.read(first, config.metrics, configs.__contains__)
     if not read.sound_ids or read.problems.examples:
         problem = (read.problems.examples or ["it has no usable row"])[0]

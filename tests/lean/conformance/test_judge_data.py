@@ -10,9 +10,10 @@ import pytest
 from tests.lean.terms import Data
 from tests.lean.test_judge import ATTACKS, Pair, rule, wrong_proof
 from treewright.lean.hosts.host import Host
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
+from treewright.lean.session.protocol import Open, Reference, Reply, Request
 from treewright.lean.verify.judge import Judge
-from treewright.lean.verify.reader import OriginalReader
+from treewright.lean.verify.originals import OriginalReader
 
 ORIGINAL = "theorem target : 1 = 2 := by\n  sorry\n"
 TRUE = "theorem target : 1 = 1 := by\n  sorry\n"
@@ -41,14 +42,19 @@ def test_no_data_proves_a_falsehood(pair: Pair, attack: Callable[[Data], None]) 
     assert ruling.detail
 
 
-@pytest.mark.parametrize("op", ["open", "reference"])
-def test_who_has_read_a_text_does_not_rule(host: Host, pair: Pair, op: str) -> None:
+@pytest.mark.parametrize(
+    "reading",
+    [Open(text=ORIGINAL), Reference(text=ORIGINAL, targets=[])],
+    ids=["open", "reference"],
+)
+def test_a_process_that_read_a_text_does_not_judge(
+    host: Host, pair: Pair, reading: Request[Reply]
+) -> None:
     data = Data()
     wrong_proof(data)
     reference = pair.reader.reference(ORIGINAL, ["target"], 60)
     meaning = pair.reader.meaning(reference, msgspec.Raw(b"[]"), 60)
     with Judge(host.judging()) as other:
-        fields = {"text": ORIGINAL} | ({"targets": []} if op == "reference" else {})
-        other._ask(op, 60, **fields)
+        other._ask(reading, 60)
         with pytest.raises(LeanError, match="has read texts: it does not judge"):
             other.rule(reference, meaning, data.raw(), [], 60)

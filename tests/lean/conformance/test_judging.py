@@ -154,7 +154,7 @@ def test_the_same_text_is_no_proof(check: Replayer) -> None:
     assert check.text(_ORIGINAL, with_proof("rfl"), ["nothing"]).reason in ("original", "error")
 
 
-def test_declarations_of_ones_own_text_one_by_one(check: Replayer) -> None:
+def test_declarations_of_the_text_are_replayed_one_by_one(check: Replayer) -> None:
     text = "theorem a : 1 = 1 := rfl\ntheorem b : 1 = 2 := sorry\ntheorem c : 1 = 2 := rfl\n"
     verdicts = check.declarations(text, ["a", "b", "c"])
     assert verdicts["a"].proved

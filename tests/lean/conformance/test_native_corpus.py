@@ -8,7 +8,7 @@ import pytest
 
 from tests.lean import corpus
 from treewright.lean.hosts.native.host import NativeHost
-from treewright.lean.session.interface import MissingModule
+from treewright.lean.session.errors import MissingModule
 from treewright.lean.verify import restrictions
 from treewright.lean.verify.replayer import Replayer
 

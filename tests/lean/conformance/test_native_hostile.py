@@ -52,7 +52,7 @@ def evil(native: NativeHost, tmp_path_factory: pytest.TempPathFactory) -> Native
         (BAD, "exact bad"),
     ],
 )
-def test_what_got_past_a_kernel_proves_nothing(evil: NativeHost, header: str, proof: str) -> None:
+def test_an_unchecked_theorem_proves_nothing(evil: NativeHost, header: str, proof: str) -> None:
     verdict = judged(evil, header, proof)
     assert verdict.reason == "kernel", verdict
     assert verdict.detail.startswith("bad: ")
@@ -140,7 +140,7 @@ initialize do
     assert str(package) in verdict.detail
 
 
-def test_what_only_lies_where_packages_do_is_judged_as_data(
+def test_a_module_that_the_manifest_does_not_list_is_judged_as_data(
     native: NativeHost, tmp_path: Path
 ) -> None:
     """A lakefile may have the project's own modules compiled there: the manifest has them not."""

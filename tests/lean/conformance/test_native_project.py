@@ -9,8 +9,8 @@ import pytest
 from tests.lean import native_projects
 from treewright.lean.hosts.native.host import NativeHost
 from treewright.lean.session.answers import CheckResult
+from treewright.lean.session.errors import MissingModule
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import MissingModule
 from treewright.lean.verify.replayer import Replayer
 
 _MODULES = {
@@ -66,7 +66,7 @@ def test_an_axiom_of_a_module_does_not_become_a_proof(replaying: Replayer) -> No
     assert (verdict.reason, verdict.axioms) == ("axiom", ("Foo.cheat",))
 
 
-def test_an_imported_sorry_is_nobodys_proof(replaying: Replayer) -> None:
+def test_a_proof_that_uses_an_imported_sorry_is_refused(replaying: Replayer) -> None:
     verdict = replaying.text(_ORIGINAL, _ORIGINAL.replace("sorry", "exact later _"))
     assert verdict.reason == "sorry", verdict
     assert verdict.detail == "it rests on the sorry of Foo.later, which is not in this text"

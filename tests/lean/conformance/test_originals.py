@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from treewright.lean.session.process import LeanProcess, Reply
-from treewright.lean.verify import reader
+from treewright.lean.session.process import LeanProcess
+from treewright.lean.session.protocol import R, Request
+from treewright.lean.verify import originals
 from treewright.lean.verify.replayer import Replayer
 
 ORIGINAL = "theorem a : 1 + 1 = 2 := by\n  sorry\ntheorem b : True := by sorry\n"
@@ -19,9 +20,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ops: list[str] = []
     request = LeanProcess.request
 
-    def recording(self: LeanProcess, op: str, **rest: Any) -> Reply:
-        ops.append(op)
-        return request(self, op, **rest)
+    def recording(self: LeanProcess, asked: Request[R], **limits: Any) -> R:
+        ops.append(type(asked).__name__.lower())
+        return request(self, asked, **limits)
 
     monkeypatch.setattr(LeanProcess, "request", recording)
     return ops
@@ -59,12 +60,12 @@ theorem b : 2 = 2 := by sorry
 """
 
 
-def test_who_may_read_no_other_is_asked_about_the_same(
+def test_a_process_for_one_original_is_reused_for_that_original_only(
     check: Replayer, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lean has started a thread for it, or has run its code: such a process is replaced."""
     check.text(ORIGINAL, ORIGINAL.replace("by sorry", "trivial"), ["b"])
-    monkeypatch.setattr(reader, "WORTH_KEEPING_MS", 0.0)
+    monkeypatch.setattr(originals, "WORTH_KEEPING_MS", 0.0)
     read = check.processes.original.get().pid
     for target in ("a", "b"):
         at = SPENT.index("by sorry", SPENT.index(f"theorem {target}"))
@@ -82,7 +83,7 @@ def test_who_may_read_no_other_is_asked_about_the_same(
 def test_originals_are_forgotten_when_there_are_too_many(
     check: Replayer, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reader, "MOST_ORIGINALS", 1)
+    monkeypatch.setattr(originals, "MOST_ORIGINALS", 1)
     for number in (1, 2, 1):
         text = f"theorem a{number} : {number} = {number} := by sorry\n"
         assert check.text(text, text.replace("by sorry", "rfl")).proved

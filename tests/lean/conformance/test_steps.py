@@ -26,7 +26,7 @@ def test_a_goal_is_data(session: HostSession) -> None:
     assert goal.target == "n + 0 = n"
 
 
-def test_what_text_cannot_name_is_not_accessible(session: HostSession) -> None:
+def test_names_that_text_cannot_spell_are_inaccessible(session: HostSession) -> None:
     opened = state(session.start("∀ p : Prop, p → p"))
     (goal,) = state(session.run_tactic(opened, "intros")).goals
     assert [(h.name, h.accessible) for h in goal.hypotheses] == [("p✝", False), ("a✝", False)]
@@ -131,7 +131,7 @@ def test_a_step_can_be_cancelled_from_another_thread(session: HostSession) -> No
     assert isinstance(session.run_tactic(opened, "intro n; rfl"), ProofState)
 
 
-def test_what_is_freed_is_gone(session: HostSession) -> None:
+def test_a_freed_state_cannot_be_used(session: HostSession) -> None:
     opened = state(session.start("True"))
     session.free([opened])
     assert isinstance(session.run_tactic(opened, "trivial"), TacticError)

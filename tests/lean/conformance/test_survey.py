@@ -94,7 +94,7 @@ def test_the_rules_of_the_librarys_predicates_are_lemmas_and_data_is_not(
     assert "List.cons" not in {use.name for use in data}
 
 
-def test_what_is_being_proved_is_not_proposed_and_neither_is_what_comes_later(
+def test_the_declaration_itself_and_later_ones_are_not_proposed(
     session: HostSession,
 ) -> None:
     text = NUMBERS + (
@@ -138,7 +138,7 @@ def test_a_side_of_a_disjunction_is_concluded(session: HostSession) -> None:
     assert [u.wrap for u in named(knowledge, "add_assoc")] == ["Or.inr (%)"]
 
 
-def test_what_follows_from_hypotheses_is_proposed_forward(session: HostSession) -> None:
+def test_consequences_of_hypotheses_are_proposed_as_forward_steps(session: HostSession) -> None:
     text = NUMBERS + (
         "theorem pos (x : N) (h : x ≠ zero) : ∃ n, x = succ n := sorry\n"
         "theorem t (y : N) (hy : y ≠ zero) (P : N → Prop) : P y := by sorry"
@@ -155,7 +155,7 @@ def test_a_contradiction_between_a_lemma_and_a_hypothesis_is_seen(session: HostS
     assert named(known(session, text), "no", "elim")[0].args == ("y", "h")
 
 
-def test_rewriting_knows_its_places(session: HostSession) -> None:
+def test_rewrites_are_proposed_with_arguments_and_locations(session: HostSession) -> None:
     text = NUMBERS + (
         "theorem comm (a b : N) : a + b = b + a := sorry\n"
         "theorem t (x y z : N) (h : x + y = z) : (x + y) + (y + z) = z + (y + z) := by sorry"
@@ -256,7 +256,7 @@ def test_laws_of_an_operation_are_known_as_such(session: HostSession) -> None:
     assert found["add_self"] == "", "a variable twice is no law of any order"
 
 
-def test_it_is_the_same_whatever_came_before(session: HostSession) -> None:
+def test_a_survey_does_not_depend_on_earlier_surveys(session: HostSession) -> None:
     text = NUMBERS + "theorem t (x y z : N) (h : x = y) : x + y + z = x + (y + z) := by sorry"
     first = known(session, text, library=True)
     session.survey(state(session.start("2 + 2 = 4")), library=True)

@@ -6,9 +6,9 @@ import pytest
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.answers import AuditReport, CheckResult, TacticError
+from treewright.lean.session.errors import MissingModule
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import Theorem, check_script, check_theorem
-from treewright.lean.session.interface import MissingModule
 
 
 def checked(session: HostSession, text: str, **options: bool) -> CheckResult:
@@ -135,7 +135,7 @@ def test_the_same_header_is_imported_once(session: HostSession) -> None:
     assert session.memory().envs == before
 
 
-def test_text_from_outside_is_what_it_is_called(session: HostSession) -> None:
+def test_statements_and_scripts_with_other_commands_are_refused(session: HostSession) -> None:
     check_theorem(session, Theorem("t", "p → p", ("p : Prop",)))
     with pytest.raises(UsageError):
         check_theorem(session, Theorem("t", "True := trivial theorem u : True"))

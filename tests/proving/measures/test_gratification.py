@@ -50,7 +50,7 @@ def test_plateaus_end_neither_a_decline_nor_a_rise() -> None:
         ([0.1, 0.3, 0.2], "no rise after the only dip"),
     ],
 )
-def test_without_a_dip_and_a_rise_it_is_undefined(series: list[float], why: str) -> None:
+def test_gratification_is_undefined_without_a_dip_and_a_rise(series: list[float], why: str) -> None:
     found = gratification(series)
     assert (found.ratio, found.mean_ratio, found.p, found.undefined) == (None, None, None, why)
 

@@ -39,7 +39,7 @@ def test_a_file_of_tactics() -> None:
         ("# nothing\n", "no tactics in it"),
     ],
 )
-def test_a_wrong_file_is_told_by_its_line(text: str, message: str) -> None:
+def test_an_error_in_a_tactics_file_names_its_line(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         FileTactics(text, "tactics.txt")
 

@@ -145,7 +145,7 @@ STRUCTURAL = ("intro", "obtain", "rcases", "induction", "cases", "refine", "by_c
         ("∀ (x xs : Nat) (ys : List Nat), ys = [x, xs]", "intro x xs ys"),
     ],
 )
-def test_lean_reads_and_takes_the_structural_ones(
+def test_lean_accepts_the_structural_tactics(
     lean: HostSession, statement: str, opening: str
 ) -> None:
     state = lean.start(statement)

@@ -9,7 +9,6 @@ import pytest
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.answers import ProofState
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import LeanSession
 from treewright.proving.api import prove
 from treewright.proving.records import GoalView, Hypothesis
 from treewright.proving.settings import FileTarget, Settings, read_run
@@ -58,7 +57,7 @@ def test_lean_says_which_tactics_a_file_has(lean: HostSession) -> None:
 def test_a_file_of_core_lean_has_none_and_lean_is_not_asked(
     lean: HostSession, tmp_path: Path
 ) -> None:
-    def opening(session: LeanSession) -> ProofState:
+    def opening(session: HostSession) -> ProofState:
         raise AssertionError("Lean was asked")
 
     text = "import Std.Data.HashMap\ntheorem goal : 1 = 1 := by sorry\n"

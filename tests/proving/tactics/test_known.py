@@ -130,7 +130,7 @@ def test_a_proof_that_cannot_be_is_taken_apart_first() -> None:
     assert tactics(Knowledge(variables=(never,)))[0] == "cases h"
 
 
-def test_a_name_that_is_none_is_left_out() -> None:
+def test_a_lemma_with_an_invalid_name_is_left_out() -> None:
     uses = (Use("x := by sorry", "exact", fit=9), Use("sorryAx", "exact", ("_",), fit=9))
     assert tactics(Knowledge(uses=uses)) == []
 

@@ -85,7 +85,7 @@ def test_an_answer_becomes_candidates_ranked_by_place(server: Server) -> None:
     assert asked["messages"][1]["content"] == "hp : p\n⊢ p ∧ q"
 
 
-def test_it_is_asked_once_a_goal(server: Server) -> None:
+def test_the_model_is_asked_once_for_each_goal(server: Server) -> None:
     server.says("simp")
     assert not source(server).suggest([GOAL], 1).candidates
     assert not server.asked
@@ -131,7 +131,7 @@ def test_a_question_ends_when_the_search_does(server: Server) -> None:
     assert not waiting.warnings
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_an_unreachable_model_gives_a_warning() -> None:
     model = LlmTactics(Endpoint(base_url="http://127.0.0.1:9", model="tiny"))
     assert not model.suggest([GOAL], 0).candidates
     assert model.warnings

@@ -12,7 +12,7 @@ import pytest
 
 from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
-from treewright.tree.agents import review_round
+from treewright.tree.agents import transcript
 from treewright.tree.agents.backend import AgentFailure
 from treewright.tree.agents.implementation import Assignment, Implementation, implement
 from treewright.tree.config import (
@@ -291,4 +291,4 @@ def test_script_without_a_fitting_entry(run):
     ],
 )
 def test_verdict_is_the_last_line(review: str, expected: str):
-    assert review_round.parse_verdict(review) == expected
+    assert transcript.parse_verdict(review) == expected

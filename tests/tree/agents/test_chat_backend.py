@@ -11,10 +11,10 @@ import pytest
 from tests.llm.endpoints import Step, completion, stand_in
 from treewright.kernel.errors import UsageError
 from treewright.llm.usage import Usage
-from treewright.tree.agents import source_view
+from treewright.tree.agents import prompts
 from treewright.tree.agents.backend import AgentFailure
 from treewright.tree.agents.implementation import Assignment, Implementation, implement
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.prompts import View
 from treewright.tree.config import (
     AgentsConfig,
     Config,
@@ -186,7 +186,7 @@ def test_files_shown_are_those_spoken_of_and_those_that_fit(make_repo):
     )
     (repo / "untracked.py").write_text("z = 3\n")
     (repo / "link.py").symlink_to("/etc/hostname")
-    shown = source_view.show_files(repo, "change named.py please", 1700, View())
+    shown = prompts.show_files(repo, "change named.py please", 1700, View())
     assert "sub/named.py:\n```\n# big" in shown
     assert "small.py:\n```\ny = 2" in shown
     assert "untracked.py:\n```\nz = 3" in shown

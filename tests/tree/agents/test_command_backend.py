@@ -14,7 +14,7 @@ import pytest
 from tests.waiting import HeldClock, gone, said
 from treewright.kernel.procs import process
 from treewright.llm.usage import Usage
-from treewright.tree.agents import cli_output
+from treewright.tree.agents import presets
 from treewright.tree.agents.backend import AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.command_agent import CommandAgent
 from treewright.tree.agents.presets import PRESETS
@@ -172,30 +172,30 @@ GEMINI = {
     ("read", "output", "expected"),
     [
         (
-            cli_output.claude,
+            presets.read_claude,
             "warning: {update}\n" + json.dumps(CLAUDE),
             RoleReply(str(CLAUDE["result"]), Usage(3210, 40, 0.0123)),
         ),
         (
-            cli_output.codex,
+            presets.read_codex,
             "Reading prompt from stdin...\n" + "\n".join(map(json.dumps, CODEX)),
             RoleReply("last", Usage(50, 5)),
         ),
         (
-            cli_output.gemini,
+            presets.read_gemini,
             "Loaded credentials.\n" + json.dumps(GEMINI, indent=2) + "\n",
             RoleReply("done", Usage(70, 10)),
         ),
-        (cli_output.claude, "plain words", RoleReply("plain words")),
-        (cli_output.codex, "plain words", RoleReply("plain words")),
-        (cli_output.gemini, '{"other": 1}', RoleReply('{"other": 1}')),
+        (presets.read_claude, "plain words", RoleReply("plain words")),
+        (presets.read_codex, "plain words", RoleReply("plain words")),
+        (presets.read_gemini, '{"other": 1}', RoleReply('{"other": 1}')),
         (
-            cli_output.claude,
+            presets.read_claude,
             json.dumps({"type": "result", "result": "x", "total_cost_usd": "?", "usage": [1]}),
             RoleReply("x"),
         ),
         (
-            cli_output.aider,
+            presets.read_aider,
             "Tokens: 1.5k sent, 2k cache hit, 20 received.\nTokens: 10 sent, 5 received.",
             RoleReply(
                 "Tokens: 1.5k sent, 2k cache hit, 20 received.\nTokens: 10 sent, 5 received.",
@@ -220,23 +220,23 @@ def test_reading_what_agents_print(read, output: str, expected: RoleReply):
 )
 def test_numbers_that_are_none_lose_no_answer(line: str, expected: Usage):
     """What aider prints has the model's words in it."""
-    assert cli_output.aider(line) == RoleReply(line, expected)
+    assert presets.read_aider(line) == RoleReply(line, expected)
 
 
 @pytest.mark.parametrize(
     ("read", "output", "message"),
     [
         (
-            cli_output.claude,
+            presets.read_claude,
             json.dumps(CLAUDE | {"is_error": True, "result": "Credit balance is too low"}),
             "Credit balance",
         ),
         (
-            cli_output.codex,
+            presets.read_codex,
             json.dumps({"type": "turn.failed", "error": {"message": "usage limit"}}),
             "usage limit",
         ),
-        (cli_output.gemini, json.dumps({"error": {"message": "quota"}}), "quota"),
+        (presets.read_gemini, json.dumps({"error": {"message": "quota"}}), "quota"),
     ],
 )
 def test_an_agent_that_says_it_failed_has_failed(read, output: str, message: str):

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from treewright.tree.agents import prompt_templates
+from treewright.tree.agents import prompts
+from treewright.tree.agents.offline_agents import load_script
 from treewright.tree.agents.reply_edits import Replacement, parse_edits
-from treewright.tree.agents.scripted_agent import load
 from treewright.tree.config import CommandIdeas, Config
 from treewright.tree.ideas.idea_text import blocks, language, patches
 from treewright.tree.ideas.source_factory import make_source
@@ -51,7 +51,7 @@ def test_the_generator_runs(make_context, tmp_path: Path):
 def test_the_script_the_edit_and_the_idea_are_read(tmp_path: Path):
     (script,) = snippets("agents.md", "json")
     (tmp_path / "s.json").write_text(script)
-    assert len(load(tmp_path / "s.json")) == 3
+    assert len(load_script(tmp_path / "s.json")) == 3
     (edit,) = snippets("agents.md", "text")
     assert parse_edits(edit).edits == (Replacement("src/model.py", "RATE = 0.1\n", "RATE = 0.2\n"),)
     (idea,) = snippets("ideas.md", "markdown")
@@ -59,5 +59,5 @@ def test_the_script_the_edit_and_the_idea_are_read(tmp_path: Path):
 
 
 def test_the_built_in_reply_format_is_the_one_that_is_read():
-    edits = parse_edits(prompt_templates.load_builtin("edit_in_reply")).edits
+    edits = parse_edits(prompts.load_builtin("edit_in_reply")).edits
     assert [edit.path for edit in edits] == ["path/to/file.py", "path/to/file.py"]

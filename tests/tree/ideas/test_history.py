@@ -12,7 +12,7 @@ from benchmarks.feedback import Modules, evaluations_needed
 
 from tests.toy import ToyRepository
 from tests.tree.runs import RUN_ID, make_target, search
-from treewright.tree.ideas.history_markdown import render_history
+from treewright.tree.ideas.node_description import render_history
 from treewright.tree.ideas.search_history import EarlierEvaluation, Outcomes
 from treewright.tree.records import store
 from treewright.tree.run.open import recorded_config

@@ -10,11 +10,10 @@ from typing import Any
 from tests.decisions import decisions
 from treewright.search import policies
 from treewright.tree.records.model import Manifest
-from treewright.tree.run.creation import Shape
+from treewright.tree.run.creation import BEAM, PolicyChoice, Shape
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.run.parallelism import Parallelism
-from treewright.tree.run.policy_choice import BEAM, PolicyChoice
 
 POLICIES = [name for name in policies.known() if name != BEAM]
 LOOKAHEAD = 4

@@ -11,13 +11,13 @@ import pytest
 from tests.toy import ToyRepository
 from tests.tree.runs import FinishedRun
 from tests.tree.steady.running import DRY, steady
-from treewright.tree.ideas.idea_directory import DirectorySource
+from treewright.tree.ideas.idea_source import DirectorySource
 from treewright.tree.records import store
 from treewright.tree.records.events import NodeExpanded
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import applied, new_command
-from treewright.tree.run import commands, policy_search
-from treewright.tree.run.commands import Letter
+from treewright.tree.run import command_files, policy_search
+from treewright.tree.run.command_files import CommandFile
 from treewright.tree.run.ideas_ahead import Generation
 from treewright.tree.run.policy_search import LiveOrder
 from treewright.tree.validation import validate
@@ -117,7 +117,7 @@ def test_a_command_that_arrives_before_an_expansion_does_not_end_the_run(
     def more(self: LiveOrder, room: int):
         if not sent:
             sent.append(new_command("boost", node_id="n0000"))
-            commands.submit(self.parts.store.run_dir, Letter(sent[0]))
+            command_files.submit(self.parts.store.run_dir, CommandFile(sent[0]))
         return real(self, room)
 
     monkeypatch.setattr(LiveOrder, "more", more)
@@ -143,7 +143,7 @@ def test_a_settings_change_between_two_exhausted_nodes_is_valid(
             found.append(event)
             if len(found) == last_but_one:
                 command = new_command("ban", pattern="nothing like it")
-                commands.submit(run.toy.run_dir(name), Letter(command))
+                command_files.submit(run.toy.run_dir(name), CommandFile(command))
 
     manifest = steady(run.toy.path, name, "best-first", shape, order=order, observer=watch)
     (change,) = applied(manifest.steering)

@@ -15,9 +15,8 @@ from tests.parallel.harness import Shuffled
 from tests.toy import ToyRepository
 from tests.tree.steady.running import DRY, POLICIES, REAL, as_bytes, steady
 from treewright.kernel.executors.protocol import Done, Worker
-from treewright.tree.evaluating.heldout import HeldoutRequest
-from treewright.tree.ideas.idea_directory import DirectorySource
-from treewright.tree.ideas.idea_source import IdeaSourceError
+from treewright.tree.evaluating.request import HeldoutRequest
+from treewright.tree.ideas.idea_source import DirectorySource, IdeaSourceError
 from treewright.tree.records import store
 from treewright.tree.records.model import EvalError, EvalOutcome
 from treewright.tree.report import write_report

@@ -14,8 +14,8 @@ from tests.toy import ToyRepository
 from tests.tree.steady.running import DRY, steady
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records.steering import applied, new_command
-from treewright.tree.run import commands
-from treewright.tree.run.commands import Letter
+from treewright.tree.run import command_files
+from treewright.tree.run.command_files import CommandFile
 from treewright.tree.run.coordinator import Coordinator
 from treewright.tree.validation import validate
 
@@ -53,7 +53,7 @@ class Slow:
         self._asked += 1
         if self._asked == self._at:
             for action, fields in COMMANDS[self._what]:
-                commands.submit(self._run_dir, Letter(new_command(action, **fields)))
+                command_files.submit(self._run_dir, CommandFile(new_command(action, **fields)))
             self._looks = 0
             assert self._enough.wait(60)
         return self._expand(expander, *args, **more)

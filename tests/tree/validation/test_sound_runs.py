@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tree.runs import RUN_ID, make_target, search
+from tests.tree.steady.test_validation import FORGERIES
+from tests.tree.validation.test_damage import DAMAGE
 from treewright.kernel.errors import UsageError
+from treewright.tree import validation
 from treewright.tree.records import store
 from treewright.tree.records.model import Evaluation
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.open import RunRequest, open_run
 from treewright.tree.validation import validate, write_report
+from treewright.tree.validation.checks import CHECKS, GIT_FAILED, HISTORY_CODES, STRUCTURE_CODES
+from treewright.tree.validation.findings import ADVICE, advice
 
 SHAPES: dict[str, dict[str, Any]] = {
     "no limit": {"ideas_per_node": 3, "max_depth": 1},
@@ -91,3 +97,31 @@ def test_every_finished_evaluation_is_recomputed(
     monkeypatch.setattr(measurements, "_scores", spy)
     assert checks.validate(run_dir, repo) == []
     assert [e.eval_id for e in scored] == list(store.load(run_dir).evaluations)
+
+
+ROOT = Path(__file__).parents[3]
+CODES = {
+    *HISTORY_CODES,
+    *STRUCTURE_CODES,
+    GIT_FAILED,
+    *(c for check in CHECKS for c in check.codes),
+}
+
+
+def test_every_used_code_is_listed() -> None:
+    package = Path(validation.__file__).parent
+    source = "".join(path.read_text() for path in package.glob("*.py"))
+    assert set(re.findall(r'Finding\(\s*"([a-z_0-9]+)"', source)) <= CODES
+
+
+def test_every_code_is_documented_and_has_advice() -> None:
+    text = (ROOT / "docs" / "validation.md").read_text()
+    for code in CODES:
+        assert f"`{code}`" in text
+        assert advice(code)
+    assert set(ADVICE) <= CODES
+
+
+def test_damage_covers_all_codes() -> None:
+    forged = {code for _, code in FORGERIES.values()}
+    assert CODES - {code for code, _ in DAMAGE.values()} - forged == {GIT_FAILED}

@@ -8,9 +8,9 @@ from treewright.cellview.experiment import layout
 from treewright.cellview.experiment.comparisons import Curve, Group
 from treewright.cellview.measures import Level
 from treewright.kernel.text import svg
+from treewright.kernel.text.charts import HEIGHT, WIDTH, Frame, Series, label, legend
 from treewright.kernel.text.svg import ticks
 from treewright.proving.measures.intervals import Estimate
-from treewright.proving.report.charts import HEIGHT, WIDTH, Frame, Series, label, legend
 
 _LEFT, _RIGHT, _TOP, _ROW = 270.0, 60.0, 40.0, 24.0
 

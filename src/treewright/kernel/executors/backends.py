@@ -31,11 +31,13 @@ class ExecutorOptions:
         capacity: How many requests may run at once.
         address: The address of workers that are running already.
         directory: A directory for the files of workers that have to be started.
+        unit: The word for requests in messages.
     """
 
     capacity: int
     address: str | None = None
     directory: str | None = None
+    unit: str = "requests"
 
 
 @dataclass(frozen=True, slots=True)

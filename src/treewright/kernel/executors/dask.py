@@ -284,7 +284,7 @@ def _open(options: ExecutorOptions) -> Iterator[ExecutorFactory[Any, Any]]:
         )
         client = stack.enter_context(connect(options.address, options.capacity, directory))
         if options.address is not None:
-            check_workers(client, options.address, options.capacity, "requests")
+            check_workers(client, options.address, options.capacity, options.unit)
         yield lambda work: DaskExecutor(client, options.capacity, work)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from treewright.lean.verify.certificate import ModuleDigest
+from treewright.lean.verify.verdict import ModuleDigest
 
 # The stack limit has to be in force before the program is loaded, hence the shell.
 STACK_KILOBYTES = 512 * 1024

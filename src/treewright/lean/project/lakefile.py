@@ -32,6 +32,7 @@ class Glob:
 
     @classmethod
     def parse(cls, text: str) -> Glob:
+        """Return the glob that a lakefile writes so."""
         if text.endswith(".*"):
             return cls(text[:-2], below=True)
         if text.endswith(".+"):
@@ -39,6 +40,7 @@ class Glob:
         return cls(text)
 
     def matches(self, module: str) -> bool:
+        """Whether a module is one of the glob's."""
         if module == self.module:
             return self.itself
         return self.below and (not self.module or module.startswith(f"{self.module}."))
@@ -54,6 +56,7 @@ class Target:
     options: Options = ()
 
     def owns(self, module: str) -> bool:
+        """Whether a module belongs to the target."""
         return any(glob.matches(module) for glob in self.globs)
 
 

@@ -2,9 +2,10 @@
 
 A file holds one compiled module, the reason why a module does not compile, or the imports of one
 text. Its first line is a label with a seal: an HMAC of key, name and bytes. The key of the HMAC is
-kept outside the cache (cache_key.py). The seal is compared at every read; a file with a wrong
-seal is reported and made again. Without a key the cache is not used. Files are written
-atomically, and a lock keeps two processes from compiling the same module.
+in the user's state directory, so that a program that can only write to the cache cannot add a valid
+entry. The seal is compared at every read; a file with a wrong seal is reported and made again.
+Without a key the cache is not used. Files are written atomically, and a lock keeps two processes
+from compiling the same module.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import contextlib
 import hashlib
 import hmac
 import os
+import secrets
+import stat
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -21,10 +24,11 @@ import msgspec
 
 from treewright.kernel.errors import StorageError
 from treewright.kernel.storage import atomic, file_lock, untrusted
-from treewright.kernel.storage.user_directories import cache_directory
-from treewright.lean.project.cache_key import user_secret
+from treewright.kernel.storage.user_directories import cache_directory, state_directory
 
 FORMAT = 2  # 1 had no seal
+KEY_FILE = "module-cache.key"
+_KEY_BYTES = 32
 MOST_BYTES = 4 << 30
 """The most bytes that the cache holds; beyond it, the least recently used files are removed."""
 
@@ -79,6 +83,7 @@ class ModuleStore:
         return self._read(self._path(key), key, module)
 
     def write(self, key: str, module: str, data: bytes) -> None:
+        """Keep a compiled module, and remove the oldest files beyond the limit."""
         self._write(self._path(key), key, module, data)
         self._trim()
 
@@ -88,6 +93,7 @@ class ModuleStore:
         return None if data is None else data.decode()
 
     def write_problem(self, key: str, module: str, problem: str) -> None:
+        """Keep the reason why a module does not compile."""
         self._write(self._problem(key), key, module, problem.encode())
 
     @contextlib.contextmanager
@@ -102,6 +108,7 @@ class ModuleStore:
             yield
 
     def read_header(self, key: str) -> Header | None:
+        """Return the imports of a text, or None if they are not there."""
         try:
             data = self._read(self._header(key), key, "")
             return None if data is None else msgspec.json.decode(data, type=Header)
@@ -109,6 +116,7 @@ class ModuleStore:
             return None  # reading a header again costs next to nothing
 
     def write_header(self, key: str, header: Header) -> None:
+        """Keep the imports of a text."""
         self._write(self._header(key), key, "", msgspec.json.encode(header))
 
     def _read(self, path: Path, key: str, module: str) -> bytes | None:
@@ -174,4 +182,37 @@ class ModuleStore:
 
 
 def digest_of(data: bytes) -> str:
+    """Return the sha256 of bytes."""
     return hashlib.sha256(data).hexdigest()
+
+
+def user_secret() -> bytes:
+    """Return the key of the user's seals; make it if there is none.
+
+    Raises:
+        StorageError: no key can be kept from other users.
+    """
+    path = state_directory() / KEY_FILE
+    with atomic.storage_errors(path):
+        if (found := _private(path)) is not None:
+            return found
+        atomic.make_directory(path.parent)
+        fresh = secrets.token_bytes(_KEY_BYTES)
+        if not atomic.create_exclusive(path, fresh, 0o600) and _private(path) is None:
+            atomic.write_bytes(path, fresh, 0o600)  # it is damaged, or others could read it
+        if (found := _private(path)) is not None:  # another process may have written it first
+            return found
+    raise StorageError(f"{path} cannot be kept from other users")
+
+
+def _private(path: Path) -> bytes | None:
+    """Return the key if its file can be read and written by this user only, else None."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        about = os.fstat(descriptor)
+        mine = about.st_uid == os.getuid() and not about.st_mode & 0o077
+        data = file.read(_KEY_BYTES + 1) if stat.S_ISREG(about.st_mode) and mine else b""
+    return data if len(data) == _KEY_BYTES else None

@@ -8,20 +8,25 @@ not compile has a one-line problem, which only concerns the modules that import 
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from treewright.kernel.errors import TreewrightError
-from treewright.lean.project.import_order import by_imports, read_text
+from treewright.lean.project.included_files import (
+    IncludedFile,
+    files_for_text,
+    included_files,
+)
 from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header, ModuleStore, Poisoned, digest_of
-from treewright.lean.project.workspace import Workspace, is_library
-from treewright.lean.session.interface import MissingModule
+from treewright.lean.project.workspace import Workspace, by_imports, is_library, read_text
+from treewright.lean.session.errors import MissingModule
 
 Announce = Callable[[str], None]
 
@@ -45,6 +50,17 @@ class Compiled:
     digest: str  # sha256 of its compiled form
     data: bytes = field(repr=False)
 
+    def provided(self) -> dict[str, str]:
+        """Return the module as a Lean process is given it."""
+        return {"name": self.name, "olean": base64.b64encode(self.data).decode()}
+
+
+class Compilation(NamedTuple):
+    """The compiled form of a module; `lacks` names what of it is open, and why."""
+
+    data: bytes
+    lacks: str = ""
+
 
 class Compiler(Protocol):
     """A host that reads headers and compiles modules, one after the other."""
@@ -58,15 +74,32 @@ class Compiler(Protocol):
         """Whether Lean would look for a module of this name in its own library."""
         ...
 
-    def headers(self, texts: Sequence[str]) -> list[Header]: ...
-
-    def compile(
-        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
-    ) -> bytes:
-        """The compiled form; raises CompileError."""
+    def headers(self, texts: Sequence[str]) -> list[Header]:
+        """Return the imports of texts."""
         ...
 
-    def close(self) -> None: ...
+    def compile(
+        self,
+        module: str,
+        text: str,
+        options: Options,
+        imports: Iterable[Compiled],
+        files: Sequence[IncludedFile],
+    ) -> Compilation:
+        """Return the compiled form of a module.
+
+        Args:
+            imports: the compiled modules that it imports.
+            files: the files that it includes.
+
+        Raises:
+            CompileError: it has errors, and the host lacks nothing that it needs.
+        """
+        ...
+
+    def close(self) -> None:
+        """End its process."""
+        ...
 
 
 @dataclass(slots=True)
@@ -78,6 +111,7 @@ class _Module:
     source: str
     options: Options
     header: Header
+    files: tuple[IncludedFile, ...] = ()
     problem: str = ""
     compiled: Compiled | None = None
 
@@ -120,6 +154,7 @@ class Project:
 
     @property
     def options(self) -> Options:
+        """The options with which Lake elaborates the root package."""
         return self.workspace.options
 
     def modules_for(self, imports: Iterable[str]) -> tuple[Compiled, ...]:
@@ -155,14 +190,25 @@ class Project:
         with self.compiling():
             return by_imports(paths, self.workspace, self.imports_of)
 
+    def files_for(self, text: str) -> tuple[IncludedFile, ...]:
+        """Return the files that a text of the project includes."""
+        return files_for_text(text, self.workspace.root)
+
     def changed(self, names: Iterable[str] | None = None) -> str:
         """A module that was edited since it was read (of these, or of all); '' if none was."""
         with self._lock:
             for name in self._modules if names is None else names:
                 module = self._modules.get(name)
-                if isinstance(module, _Module) and self._read(module.path) != module.text:
+                if isinstance(module, _Module) and self._is_changed(module):
                     return name
         return ""
+
+    def _is_changed(self, module: _Module) -> bool:
+        text = self._read(module.path)
+        return text != module.text or self._included(module.path, module.text) != module.files
+
+    def _included(self, path: Path, text: str) -> tuple[IncludedFile, ...]:
+        return included_files(text, path.parent, self.workspace.package_directory(path))
 
     # -- one module -----------------------------------------------------------------------
 
@@ -173,7 +219,9 @@ class Project:
         if name in above:
             ring = " imports ".join((*above[above.index(name) :], name))
             raise MissingModule(f"a cycle of imports: {ring}")
-        module = self._module(name)
+        module = self._modules.get(name)
+        if module is None:
+            module = self._modules[name] = self._load(name)
         if isinstance(module, str):
             raise MissingModule(_chain(above, module))
         own: dict[str, Compiled] = {}
@@ -186,11 +234,6 @@ class Project:
             raise MissingModule(_chain(above, module.problem))
         order.update(own)
         order[name] = module.compiled
-
-    def _module(self, name: str) -> _Module | str:
-        if name not in self._modules:
-            self._modules[name] = self._load(name)
-        return self._modules[name]
 
     def _load(self, name: str) -> _Module | str:
         found = self.workspace.locate(name)
@@ -207,7 +250,9 @@ class Project:
         header = self._header(text)
         source = hashlib.sha256(text.encode()).hexdigest()
         problem = f"{name} has a header that Lean cannot read: {header.problem}"
-        return _Module(path, text, source, options, header, problem if header.problem else "")
+        files = self._included(path, text)
+        problem = problem if header.problem else ""
+        return _Module(path, text, source, options, header, files, problem)
 
     def _header(self, text: str) -> Header:
         key = _sum("header", self._compiler.version, text)
@@ -221,7 +266,8 @@ class Project:
         options = [part for option in module.options for part in option]
         direct = [c.key for c in imports if c.name in module.header.imports]
         version = self._compiler.version
-        key = _sum("module", version, name, module.text, *options, "imports", *direct)
+        files = [part for file in module.files for part in (file.path, digest_of(file.data))]
+        key = _sum("module", version, name, module.text, *options, *files, "imports", *direct)
         data = self._stored(key, name)
         if data is None:
             with self._store.compiling(key):
@@ -239,11 +285,15 @@ class Project:
         """The compiled form or why there is none; kept, unless a fault is why."""
         self._announce(f"compiling {name}")
         try:
-            data = self._compiler.compile(name, module.text, module.options, imports)
+            data, lacks = self._compiler.compile(
+                name, module.text, module.options, imports, module.files
+            )
         except CompileError as error:
             if not error.fault:
                 self._store.write_problem(key, name, str(error))
             return str(error)
+        if lacks:
+            self._announce(f"{name} has open parts: {lacks}")
         self._store.write(key, name, data)
         return data
 

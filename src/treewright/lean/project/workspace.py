@@ -1,9 +1,10 @@
-"""A Lake workspace on disk: its root, its packages, which file is which module. Knows no Lean."""
+"""A Lake workspace on disk: its root, its packages, its modules and their order. Starts no Lean."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from treewright.lean.project.lakefile import LEAN, TOML, Options, Package, read_
 MANIFEST = "lake-manifest.json"
 LIBRARY_ROOTS = frozenset({"Init", "Std", "Lean", "Lake"})
 _PACKAGES = ".lake/packages"
+_IMPORT = re.compile(r"^\s*(?:public\s+)?(?:meta\s+)?import\s+(?:all\s+)?([\w.«»]+)", re.MULTILINE)
 
 
 def find_root(start: Path) -> Path | None:
@@ -41,6 +43,7 @@ class Workspace:
 
     @property
     def name(self) -> str:
+        """The name of the root package."""
         return self.packages[0].name
 
     @property
@@ -70,6 +73,12 @@ class Workspace:
                 if target.owns(module) and not is_library(module):
                     return module
         return None
+
+    def package_directory(self, path: Path) -> Path:
+        """Return the directory of the package that a file belongs to, or the root."""
+        file = path.resolve()
+        found = (p.directory for p in self.packages if file.is_relative_to(p.directory.resolve()))
+        return max(found, key=lambda directory: len(directory.parts), default=self.root)
 
     def missing(self, module: str) -> str:
         """Why there is no such module, in words."""
@@ -137,3 +146,48 @@ def _manifest(root: Path, notes: list[str]) -> Iterator[tuple[str, Path, str]]:
         file = str(entry.get("configFile") or "")
         known = file if Path(file).suffix in (".toml", ".lean") else ""
         yield plain, directory, known if (directory / known).is_file() else ""
+
+
+def written_imports(text: str) -> tuple[str, ...]:
+    """What lines of a text say that it imports; Lean's parser may see less."""
+    return tuple(_IMPORT.findall(text))
+
+
+def by_imports(
+    paths: Iterable[Path], workspace: Workspace, imports_of: Callable[[str], Sequence[str]]
+) -> list[Path]:
+    """As far as that can be: a ring of imports is taken apart somewhere."""
+    order: list[Path] = []
+    seen: set[Path] = set()
+    wanted = list(paths)
+    files = {workspace.module_of(path): path for path in wanted}
+
+    def visit(path: Path) -> None:
+        if path in seen:
+            return
+        seen.add(path)
+        for needed in imports_of(read_text(path) or ""):
+            if needed in files:
+                visit(files[needed])
+        order.append(path)
+
+    for path in wanted:
+        visit(path)
+    return order
+
+
+def by_written_imports(start: Path, paths: Sequence[Path]) -> list[Path]:
+    """Where no Lean is asked: files that are in no project, or in one that cannot be read, stay."""
+    try:
+        workspace = open_workspace(start)
+    except UsageError:
+        workspace = None
+    return list(paths) if workspace is None else by_imports(paths, workspace, written_imports)
+
+
+def read_text(path: Path) -> str | None:
+    """Return a file as text, or None if it cannot be read as UTF-8."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None

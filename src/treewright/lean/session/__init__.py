@@ -3,5 +3,5 @@
 What enters: a host that says how the process is started, and requests of the caller. What leaves:
 the values of `answers.py`. No value here says "proved"; `verify` alone does.
 
-Read first: `interface.py`, `answers.py`, `host_session.py`.
+Read first: `host_session.py`, `answers.py`, `protocol.py`.
 """

@@ -27,6 +27,7 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
     @property
     def is_sorry(self) -> bool:
+        """Whether it is the warning about a `sorry`."""
         return self.kind == "hasSorry"
 
     def format(self, file: str) -> str:
@@ -103,6 +104,7 @@ class ProofState(msgspec.Struct, frozen=True):
 
     @property
     def closed(self) -> bool:
+        """Whether no goal is left."""
         return not self.goals
 
     @property
@@ -139,6 +141,7 @@ class ProofState(msgspec.Struct, frozen=True):
 
     @property
     def pretty(self) -> str:
+        """All goals as Lean shows them."""
         return "\n\n".join(goal.pretty for goal in self.goals) or "no goals"
 
 
@@ -205,10 +208,12 @@ class CheckResult(msgspec.Struct, frozen=True):
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that are errors."""
         return tuple(d for d in self.diagnostics if d.severity == "error")
 
     @property
     def has_sorry(self) -> bool:
+        """Whether anything in the text rests on `sorry`."""
         return bool(self.unproved) or any(d.is_sorry for d in self.diagnostics)
 
 
@@ -260,6 +265,7 @@ class SyntaxNode(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> tuple[int, int]:
+        """The bytes [start, end) of the node."""
         return self.start, self.end
 
 
@@ -282,3 +288,4 @@ class SessionInfo(msgspec.Struct, frozen=True):
     imports: tuple[str, ...]
     startup_seconds: float
     detail: str = ""
+    commit: str = ""

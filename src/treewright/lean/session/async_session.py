@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from treewright.lean.session.answers import (
-    AuditReport,
-    CheckResult,
-    Declaration,
-    ProofState,
-    SessionInfo,
-    SessionLost,
-    StepResult,
-    TacticError,
-    Timeout,
-)
-from treewright.lean.session.inputs import Parser
-from treewright.lean.session.interface import (
-    DEFAULT_CHECK_SECONDS,
-    DEFAULT_STEP_SECONDS,
-    LeanError,
-    LeanSession,
-)
+from treewright.lean.session.answers import Declaration, SessionInfo
+from treewright.lean.session.host_session import HostSession
 
 CANCEL_GRACE_SECONDS = 1.0
 _CANCEL_AGAIN_SECONDS = 0.1
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _awaitable(
+    method: Callable[Concatenate[HostSession, P], T],
+) -> Callable[Concatenate[AsyncLeanSession, P], Coroutine[Any, Any, T]]:
+    """Return a method of a session as an awaitable method of `AsyncLeanSession`."""
+
+    @functools.wraps(method)
+    async def call(self: AsyncLeanSession, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.run(lambda lean: getattr(lean, method.__name__)(*args, **kwargs))
+
+    return call
 
 
 class AsyncLeanSession:
@@ -40,85 +38,51 @@ class AsyncLeanSession:
     process is killed.
     """
 
-    def __init__(self, session: LeanSession, executor: Executor | None = None) -> None:
+    def __init__(self, session: HostSession, executor: Executor | None = None) -> None:
         self._session = session
         self._executor = executor
 
     @property
     def info(self) -> SessionInfo:
+        """Which Lean this is."""
         return self._session.info
 
     @property
     def alive(self) -> bool:
+        """Whether the Lean process runs."""
         return self._session.alive
 
     @property
-    def pid(self) -> int | None:
-        """The id of the Lean process, if the session has its own process."""
-        return getattr(self._session, "pid", None)
+    def pid(self) -> int:
+        """The id of the Lean process."""
+        return self._session.pid
 
-    async def start(self, statement: str, *, timeout: float = DEFAULT_STEP_SECONDS) -> StepResult:
-        return await self._call(lambda: self._session.start(statement, timeout=timeout))
-
-    async def start_declaration(
-        self, source: str, *, timeout: float = DEFAULT_CHECK_SECONDS
-    ) -> StepResult:
-        return await self._call(lambda: self._session.start_declaration(source, timeout=timeout))
-
-    async def run_tactic(
-        self, state: ProofState | int, text: str, timeout: float = DEFAULT_STEP_SECONDS
-    ) -> StepResult:
-        return await self._call(lambda: self._session.run_tactic(state, text, timeout))
-
-    async def focus(self, state: ProofState | int, goals: Sequence[int]) -> StepResult:
-        return await self._call(lambda: self._session.focus(state, goals))
-
-    async def check(
-        self,
-        source: str,
-        *,
-        sorries: bool = False,
-        until: str = "",
-        timeout: float = DEFAULT_CHECK_SECONDS,
-    ) -> CheckResult | Timeout | SessionLost:
-        return await self._call(
-            lambda: self._session.check(source, sorries=sorries, until=until, timeout=timeout)
-        )
-
-    async def audit(self, name: str) -> AuditReport | TacticError:
-        return await self._call(lambda: self._session.audit(name))
+    start = _awaitable(HostSession.start)
+    start_declaration = _awaitable(HostSession.start_declaration)
+    run_tactic = _awaitable(HostSession.run_tactic)
+    focus = _awaitable(HostSession.focus)
+    check = _awaitable(HostSession.check)
+    audit = _awaitable(HostSession.audit)
+    free = _awaitable(HostSession.free)
 
     async def declarations(
         self, prefix: str = "", module: str = "", *, types: bool = True
     ) -> tuple[Declaration, ...]:
-        return await self._call(
-            lambda: tuple(self._session.declarations(prefix, module, types=types))
-        )
-
-    async def free(self, states: Sequence[ProofState | int]) -> None:
-        await self._call(lambda: self._session.free(states))
-
-    async def reading(self, work: Callable[[Parser], T]) -> T:
-        """Call `work` with the session's parser and return its result; see `inputs`."""
-        session = self._session
-        if not isinstance(session, Parser):
-            raise LeanError("this Lean does not parse text on request; use --lean wasm")
-        return await self._call(lambda: work(session))
+        """Return the imported declarations by name."""
+        return await self.run(lambda lean: tuple(lean.declarations(prefix, module, types=types)))
 
     async def close(self) -> None:
+        """End the process."""
         await asyncio.to_thread(self._session.close)
 
-    async def run(self, work: Callable[[LeanSession], T], stop: threading.Event) -> T:
-        """Run blocking work of many steps on the session, and return its result.
+    async def run(self, work: Callable[[HostSession], T], stop: threading.Event | None = None) -> T:
+        """Run blocking work on the session, and return its result.
 
-        When the awaiting task is cancelled, `stop` is set and the running step is interrupted. The
-        work has to end soon after that.
+        When the awaiting task is cancelled, the running step is interrupted. Work of many steps has
+        to end soon after `stop` is set, which happens then too.
         """
-        return await self._call(lambda: work(self._session), stop)
-
-    async def _call(self, work: Callable[[], T], stop: threading.Event | None = None) -> T:
         loop = asyncio.get_running_loop()
-        future = loop.run_in_executor(self._executor, work)
+        future = loop.run_in_executor(self._executor, work, self._session)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:

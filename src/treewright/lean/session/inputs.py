@@ -12,10 +12,13 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.session.answers import Parsed, SyntaxNode
+from treewright.lean.session.answers import SyntaxNode
+
+if TYPE_CHECKING:
+    from treewright.lean.session.host_session import HostSession
 
 # Lean's letters: its isIdFirst and isIdRest, without λ, Π and Σ, which bind.
 _GREEK = "\u03b1-\u03ba\u03bc-\u03c9\u0391-\u039f\u03a1\u03a4-\u03a9\u03ca-\u03fb\u1f00-\u1ffe"
@@ -73,29 +76,6 @@ def theorem_texts(
     return f"{head}  sorry\n", f"{head}{script}\n"
 
 
-@runtime_checkable
-class Parser(Protocol):
-    """A Lean that parses a text that stands after another text."""
-
-    def parse(self, text: str, category: str, *, after: str = "", name: str = "") -> Parsed:
-        """Parse a text of a syntax category.
-
-        Args:
-            text: the text; it is not run.
-            category: the syntax category, such as `command` or `tactic`.
-            after: the text in front, which is elaborated.
-            name: a name; `known` of the result says whether the text in front declares it.
-
-        Raises:
-            LeanError: the text in front did not elaborate in time.
-        """
-        ...
-
-    def command_within(self, text: str, start: int, end: int) -> str:
-        """Return the kind of a command that begins in these bytes of a file, or ''."""
-        ...
-
-
 _BRACKETS = {")": "(", "]": "[", "}": "{", "⦄": "⦃", "⟩": "⟨"}
 _QUOTED = re.compile(r"[\"'«]|--|/-")
 
@@ -141,7 +121,7 @@ class Theorem:
         return f"{self.name}{binders} : {self.statement}"
 
 
-def check_theorem(parser: Parser, theorem: Theorem, *, after: str = "") -> None:
+def check_theorem(parser: HostSession, theorem: Theorem, *, after: str = "") -> None:
     """Refuse a theorem if its pieces are not one name, binders and one term in their place.
 
     Args:
@@ -181,7 +161,7 @@ def _places(pieces: Sequence[str]) -> list[tuple[int, int]]:
     return places
 
 
-def check_script(parser: Parser, script: str, *, after: str = "") -> None:
+def check_script(parser: HostSession, script: str, *, after: str = "") -> None:
     """Refuse a script that is not one sequence of tactics from its first to its last byte.
 
     The first line has to be the least indented: a line further left would end the surrounding block
@@ -203,7 +183,7 @@ def check_script(parser: Parser, script: str, *, after: str = "") -> None:
         raise UsageError("the script closes a bracket that it did not open")
 
 
-def check_script_in(parser: Parser, text: str, start: int, end: int) -> None:
+def check_script_in(parser: HostSession, text: str, start: int, end: int) -> None:
     """Refuse a script at bytes [start, end) of a file if a command begins within it.
 
     Lean parses the file up to the script, with the file's own notation. The check shows that the

@@ -125,10 +125,11 @@ NOTHING_KNOWN = Knowledge()
 
 
 class Assignment(msgspec.Struct, frozen=True, gc=False):
-    """The value of a variable, as Lean prints it."""
+    """The value of a variable, as Lean prints it; an `instance` and a `proof` have none."""
 
     name: str
     value: str
+    kind: Literal["value", "instance", "proof"] = "value"
 
 
 class TestResult(msgspec.Struct, frozen=True, gc=False):

@@ -17,19 +17,23 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from treewright.kernel.operating_system import require_posix
 from treewright.kernel.procs import proctree
 from treewright.kernel.procs.watchdog import watchdog
-from treewright.kernel.text import jsontext
 from treewright.lean.hosts.host import Host, Launch
-from treewright.lean.session.interface import LeanError
-from treewright.lean.session.protocol import Reply, message
+from treewright.lean.project.project import Project
+from treewright.lean.session.errors import LeanError
+from treewright.lean.session.protocol import Headers, Provide, R, Request, decode_reply
 
 STARTUP_SECONDS = 120.0
+# The process is killed if a request takes longer than its limit times the factor, plus the seconds.
+GRACE_SECONDS = 3.0
+GRACE_FACTOR = 1.25
+_PROVIDE_SECONDS = 60.0
 _CHUNK = 1 << 20
 _LONGEST_REPLY = 256 << 20
 _STDERR_TAIL = 2000
@@ -45,17 +49,25 @@ class LacksCode(ProcessLost):
 
 NO_CODE = "it runs code that the bundled Lean has not got"
 _UNKNOWN_CODE = re.compile(r"\(interpreter\) unknown declaration '([^']+)'")
-_decode = jsontext.decoder(Reply)
 _encode = msgspec.json.Encoder().encode
 
 
 class LeanProcess:
     """A running Lean, which answers one request at a time.
 
-    A thread with a second request waits until the first one is answered.
+    A thread with a second request waits until the first one is answered. `prepare` gives the
+    process the modules of its project.
     """
 
-    def __init__(self, host: Host, *, startup_seconds: float = STARTUP_SECONDS) -> None:
+    def __init__(
+        self,
+        host: Host,
+        project: Project | None = None,
+        *,
+        startup_seconds: float = STARTUP_SECONDS,
+    ) -> None:
+        self._project = project
+        self._provided: set[str] = set()
         self._lock = threading.Lock()
         self._cancelling = threading.Lock()
         self._cancel_fd = -1
@@ -72,7 +84,13 @@ class LeanProcess:
             launch = host.launch()  # may compile the host program, which is not part of the start
             started = time.monotonic()
             self._spawn(launch)
-            self._await_ready(started + startup_seconds)
+            try:
+                while not self._read_line(started + startup_seconds).startswith(b'{"ready"'):
+                    pass
+                if project is not None:
+                    self._provide(Provide(modules=[], options=project.options))
+            except ProcessLost as lost:
+                raise LeanError(f"Lean did not start: {lost}") from lost
         except BaseException:
             self.kill("did not start")
             raise
@@ -117,36 +135,49 @@ class LeanProcess:
         self._writer = self._stack.enter_context(selectors.DefaultSelector())
         self._writer.register(self._stdin, selectors.EVENT_WRITE)
 
-    def _await_ready(self, deadline: float) -> None:
-        try:
-            while not self._read_line(deadline).startswith(b'{"ready"'):
-                pass
-        except ProcessLost as lost:
-            raise LeanError(f"Lean did not start: {lost}") from lost
-
     @property
     def pid(self) -> int:
+        """The id of the process."""
         assert self._child is not None
         return self._child.pid
 
     @property
     def alive(self) -> bool:
+        """Whether the process can be asked."""
         return not self._lost and self._child is not None and self._child.poll() is None
 
-    @property
-    def lost_reason(self) -> str:
-        return self._lost or "the Lean process ended"
+    def prepare(self, text: str) -> None:
+        """Give the process the modules of the project that a text imports.
 
-    def request(
-        self, op: str, *, soft: float | None, hard: float, fields: dict[str, Any] | None = None
-    ) -> Reply:
+        A process without a project, and a text with a header that Lean cannot parse, need nothing;
+        Lean reports the header when it reads the text.
+
+        Raises:
+            MissingModule: a module does not exist or does not compile.
+            ProcessLost: the process ended.
+        """
+        if self._project is None:
+            return
+        (header,) = self.request(Headers(texts=[text]), hard=_PROVIDE_SECONDS).headers
+        if header.problem:
+            return
+        modules = self._project.modules_for(header.imports)
+        new = [module for module in modules if module.name not in self._provided]
+        files = [file.provided() for file in self._project.files_for(text)]
+        if new or files:
+            self._provide(Provide(modules=[module.provided() for module in new], files=files))
+            self._provided.update(module.name for module in new)
+
+    def _provide(self, request: Provide) -> None:
+        self.request(request, hard=_PROVIDE_SECONDS)
+
+    def request(self, request: Request[R], *, soft: float | None = None, hard: float) -> R:
         """Send a request and return its reply.
 
         Args:
-            op: the operation, as in `protocol.py`.
+            request: the request.
             soft: seconds after which Lean itself ends the operation (default: no limit).
             hard: seconds after which the process is killed.
-            fields: the fields of the request.
 
         Raises:
             ProcessLost: the process ended, or did not answer in `hard` seconds.
@@ -154,15 +185,14 @@ class LeanProcess:
         with self._lock:
             if self._lost:
                 raise ProcessLost(self._lost)
-            request_id = self._next_id
+            request.id = self._running_id = self._next_id
+            request.max_ms = None if soft is None else max(1, round(soft * 1000))
             self._next_id += 1
-            sent = message(op, request_id, soft, fields or {})
             deadline = time.monotonic() + hard
-            self._running_id = request_id
             try:
-                self._write(_encode(sent) + b"\n", deadline)
-                reply = _decode(self._read_line(deadline))
-                if reply.id != request_id:
+                self._write(_encode(request) + b"\n", deadline)
+                reply = decode_reply(request, self._read_line(deadline))
+                if reply.id != request.id:
                     raise ProcessLost("the Lean process answered another request")
             except msgspec.DecodeError as error:
                 self._end(f"the Lean process answered with something else ({error})")
@@ -269,6 +299,11 @@ class LeanProcess:
         _living.discard(self)
 
 
+def hard_limit(timeout: float) -> float:
+    """Return the seconds after which a process with a limit of `timeout` for Lean is killed."""
+    return timeout * GRACE_FACTOR + GRACE_SECONDS
+
+
 class RunningProcess(Protocol):
     """A Lean process that can be asked again while it is alive."""
 
@@ -318,10 +353,12 @@ class RestartedProcess(Generic[L]):
 
     @property
     def pid(self) -> int | None:
+        """The id of the process, or None if none was started."""
         return self._process.pid if self._process is not None else None
 
     @property
     def heap_bytes(self) -> int:
+        """The size of its heap; 0 without a process."""
         return self._process.heap_bytes if self._process is not None else 0
 
 

@@ -5,5 +5,5 @@ What enters: an original text with a `sorry`, and a candidate text with a proof.
 the original, one reads the candidate, and the judge reads neither: it decides on terms that they
 send as data.
 
-Read first: `replayer.py`, `reader.py`, `judge.py`.
+Read first: `replayer.py`, `originals.py`, `judge.py`.
 """

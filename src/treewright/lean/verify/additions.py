@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 from treewright.lean.session.answers import Diagnostic
 
-_NUMBERED = re.compile(r"(\?[mu]|_uniq|_fvar|_mvar|_hyg)\.\d+")
+_ASSIGNED = re.compile(r"(\?[mu]|_uniq|_fvar|_mvar|_hyg)\.\d+")
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _SPACE = re.compile(rb"\s")
 _HOLE = re.compile(rb"\b(?:sorry|admit)\b")
 
@@ -100,18 +100,36 @@ def _common(first: list[bytes] | bytes, second: list[bytes] | bytes) -> int:
 def new_errors(
     candidate: Sequence[Diagnostic], original: Sequence[Diagnostic]
 ) -> tuple[Diagnostic, ...]:
-    """Return the errors of a candidate that the original does not have, at any position."""
-    known = Counter(_unnumbered_text(error) for error in original)
+    """Return the errors of a candidate that the original does not have, at any position.
+
+    An error that moved down by some lines is the same, if the numbers in its text moved by as many
+    lines or not at all: some messages of Lean name lines.
+    """
+    known: dict[str, list[tuple[int, list[int]]]] = {}
+    for error in original:
+        text, found = _without_numbers(error)
+        known.setdefault(text, []).append((error.line, found))
     fresh = []
     for error in candidate:
-        text = _unnumbered_text(error)
-        if known[text] > 0:
-            known[text] -= 1
+        text, numbers = _without_numbers(error)
+        same = known.get(text, [])
+        for entry in same:
+            line, before = entry
+            if all(
+                now - then in (0, error.line - line)
+                for now, then in zip(numbers, before, strict=True)
+            ):
+                same.remove(entry)
+                break
         else:
             fresh.append(error)
     return tuple(fresh)
 
 
-def _unnumbered_text(error: Diagnostic) -> str:
-    """Return the text of an error without the numbers that Lean assigns as it goes along."""
-    return _NUMBERED.sub(r"\1", error.text)
+def _without_numbers(error: Diagnostic) -> tuple[str, list[int]]:
+    """Return the text of an error without numbers, and the numbers.
+
+    Those that Lean assigns as it goes along are left out.
+    """
+    text = _ASSIGNED.sub(r"\1", error.text)
+    return _NUMBER.sub("0", text), [int(found) for found in _NUMBER.findall(text)]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from treewright.kernel.errors import UsageError, require_several
 from treewright.lean.choice import choose, open_lean
-from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS
-from treewright.lean.verify.replayer import Replayer
+from treewright.lean.processes import LeanProcesses
+from treewright.lean.session.errors import DEFAULT_CHECK_SECONDS
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS, NoVerdict, Verdict
 
 
@@ -57,8 +57,8 @@ def verify(
     # The modules of a project belong to a file of it; a text has its imports from the library.
     host, project = open_lean(choice, start if isinstance(original, Path) else None, announce)
     allowed = DEFAULT_AXIOMS | set(axioms)
-    with Replayer(host, axioms=allowed, project=project) as replayer:
-        verdict = replayer.text(*texts, targets, declarations=True, timeout=timeout)
+    with LeanProcesses(host, project, axioms=allowed) as processes:
+        verdict = processes.replayer.text(*texts, targets, declarations=True, timeout=timeout)
     if verdict.is_fault:
         advice = "with a larger timeout" if verdict.reason == "timeout" else "again"
         raise NoVerdict(f"no verdict ({verdict.reason}): {verdict.detail}; call verify {advice}")

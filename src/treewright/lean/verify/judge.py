@@ -1,7 +1,7 @@
 """The judge: a Lean process that reads no text and decides on terms sent as data.
 
 `JudgingProcess` is the common part of the judge and of the process that reads originals
-(`reader.py`). The judge imports the library only. No code of an original, of a candidate or of a
+(`originals.py`). The judge imports the library only. No code of an original, of a candidate or of a
 project has run in its memory. On the bundled host, both put their memory back after each answer to
 the bytes that it had before.
 """
@@ -9,21 +9,33 @@ the bytes that it had before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Self, TypeAlias
+from dataclasses import dataclass
+from typing import Self
 
 import msgspec
 
 from treewright.lean.hosts.host import Host
-from treewright.lean.session.host_session import IMPORT_SECONDS, hard_limit
-from treewright.lean.session.interface import LeanError
-from treewright.lean.session.process import LacksCode, LeanProcess, ProcessLost, Reply
+from treewright.lean.project.project import Project
+from treewright.lean.session import protocol
+from treewright.lean.session.errors import LeanError
+from treewright.lean.session.process import LacksCode, LeanProcess, ProcessLost, hard_limit
+from treewright.lean.session.protocol import R, ReferenceReply, Request
 from treewright.lean.verify.verdict import Verdict
 
-if TYPE_CHECKING:
-    from treewright.lean.verify.reader import Reference
 
-Fields: TypeAlias = dict[str, object]
-"""The fields of a request that describe the original to the judge."""
+@dataclass(frozen=True, slots=True)
+class OriginalData:
+    """An original as data for the judge.
+
+    Args:
+        library: the library modules that it imports.
+        data: its declarations.
+        implemented: its constants that compiled code implements.
+    """
+
+    library: tuple[str, ...]
+    data: msgspec.Raw
+    implemented: msgspec.Raw
 
 
 class OriginalError(LeanError):
@@ -37,20 +49,17 @@ class JudgeTimeout(LeanError):
 class JudgingProcess:
     """One Lean process that answers one question at a time."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, project: Project | None = None) -> None:
         self._host = host
-        self._process = LeanProcess(host)
+        self._process = LeanProcess(host, project)
         # Lean starts threads for some texts. The memory under running threads cannot be put back,
         # so such a process answers about its last original only.
         self._spent = False
         try:
-            self._begin()
+            version = self._ask(protocol.Version(), 10.0)
         except BaseException:
             self.close()
             raise
-
-    def _begin(self) -> None:
-        version = self._ask("version", 10.0)
         self.lean = version.lean.partition(",")[0]
         self.commit = version.commit
 
@@ -67,21 +76,23 @@ class JudgingProcess:
 
     @property
     def pid(self) -> int:
+        """The id of the process."""
         return self._process.pid
 
     @property
     def heap_bytes(self) -> int:
+        """The size of its heap after the last answer."""
         return self._process.heap_bytes
 
     def close(self) -> None:
+        """End the process."""
         self._process.kill()
 
-    def _ask(self, op: str, timeout: float, **fields: object) -> Reply:
+    def _ask(self, request: Request[R], timeout: float, importing: float = 0.0) -> R:
+        """Return a reply. `importing` are seconds for imports, besides those for Lean."""
+        hard = hard_limit(timeout) + importing
         try:
-            importing = IMPORT_SECONDS if op == "reference" else 0.0
-            reply = self._process.request(
-                op, soft=timeout, hard=hard_limit(timeout) + importing, fields=fields
-            )
+            reply = self._process.request(request, soft=timeout, hard=hard)
         except LacksCode as lack:
             raise OriginalError(str(lack)) from lack
         except ProcessLost as lost:
@@ -98,8 +109,8 @@ class Judge(JudgingProcess):
 
     def rule(
         self,
-        reference: Reference,
-        original: Fields,
+        reference: ReferenceReply,
+        original: OriginalData,
         data: msgspec.Raw,
         axioms: Iterable[str],
         timeout: float,
@@ -113,32 +124,42 @@ class Judge(JudgingProcess):
             axioms: the axioms that the proof may rest on.
             timeout: seconds for Lean.
         """
-        asked = {"targets": reference.targets, "stated": reference.stated, "separately": False}
-        (verdict,) = self._rule(original, data, axioms, timeout, asked)
+        request = protocol.Judge(
+            data=data,
+            allowed=sorted(axioms),
+            targets=reference.targets,
+            stated=reference.stated,
+            separately=False,
+            library=original.library,
+            original=original.data,
+            implemented=original.implemented,
+        )
+        (verdict,) = self._rule(request, timeout)
         return verdict
 
     def rule_each(
         self,
-        original: Fields,
+        original: OriginalData,
         data: msgspec.Raw,
         axioms: Iterable[str],
         timeout: float,
         names: Sequence[str],
     ) -> tuple[Verdict, ...]:
         """Return a verdict for each name, without comparing it with an original."""
-        asked = {"targets": list(names), "stated": None, "separately": True}
-        return self._rule(original, data, axioms, timeout, asked)
+        request = protocol.Judge(
+            data=data,
+            allowed=sorted(axioms),
+            targets=names,
+            stated=None,
+            separately=True,
+            library=original.library,
+            original=original.data,
+            implemented=original.implemented,
+        )
+        return self._rule(request, timeout)
 
-    def _rule(
-        self,
-        original: Fields,
-        data: msgspec.Raw,
-        axioms: Iterable[str],
-        timeout: float,
-        asked: Fields,
-    ) -> tuple[Verdict, ...]:
-        allowed = sorted(axioms)
-        reply = self._ask("judge", timeout, data=data, allowed=allowed, **original, **asked)
+    def _rule(self, request: protocol.Judge, timeout: float) -> tuple[Verdict, ...]:
+        reply = self._ask(request, timeout)
         try:
             return _decode_verdicts(reply.rulings)
         except msgspec.MsgspecError as error:

@@ -12,7 +12,7 @@ from treewright.lean.project.project import Project
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.process import RestartedProcess
 from treewright.lean.verify.judge import Judge
-from treewright.lean.verify.reader import OriginalReader
+from treewright.lean.verify.originals import OriginalReader
 
 RENEW_AFTER = 200
 """The process that reads candidates is replaced after this many checks."""
@@ -32,6 +32,7 @@ class ReplayProcesses:
         self._checks = 0
 
     def all(self) -> tuple[RestartedProcess[Any], ...]:
+        """Return the three processes."""
         return (self.reader, self.original, self.judge)
 
     @property
@@ -52,6 +53,7 @@ class ReplayProcesses:
             other.result()
 
     def run_in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run work beside the caller's thread."""
         return self._threads.submit(work, *args, **kwargs)
 
     def renew(self) -> None:

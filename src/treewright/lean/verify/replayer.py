@@ -28,22 +28,26 @@ from treewright import __version__
 from treewright.lean.hosts.host import Host
 from treewright.lean.project.project import Project
 from treewright.lean.session.answers import CheckResult, SessionLost, Timeout
+from treewright.lean.session.errors import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
 from treewright.lean.session.inputs import GOAL_NAME, header_of, theorem_texts
-from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError, MissingModule
 from treewright.lean.session.process import NO_CODE
+from treewright.lean.session.protocol import ReferenceReply
 from treewright.lean.verify import restrictions
 from treewright.lean.verify.additions import find_additions, new_errors
-from treewright.lean.verify.certificate import (
+from treewright.lean.verify.judge import Judge, JudgeTimeout, OriginalError
+from treewright.lean.verify.originals import Originals
+from treewright.lean.verify.replay_processes import ReplayProcesses
+from treewright.lean.verify.verdict import (
+    CHECKS,
+    DEFAULT_AXIOMS,
+    NATIVE_CHECKS,
     Certificate,
     ModuleDigest,
-    checks_of,
+    Reason,
+    Verdict,
     digest,
     kernel_warnings,
 )
-from treewright.lean.verify.judge import Judge, JudgeTimeout, OriginalError
-from treewright.lean.verify.reader import Originals, Reference
-from treewright.lean.verify.replay_processes import ReplayProcesses
-from treewright.lean.verify.verdict import DEFAULT_AXIOMS, Reason, Verdict
 
 LONGEST_DATA = 64 << 20
 """The most bytes of terms that the judge is given."""
@@ -161,7 +165,7 @@ class Replayer:
                 return Verdict("original", f"the original has no declaration {name}")
             if fresh := new_errors(read.errors, reference.errors):
                 return Verdict("error", fresh[0].format("candidate"), ms=read.ms)
-            if not reference.open:
+            if not reference.has_targets:
                 return Verdict("original", "nothing in the original is left to prove")
             data, imported = self._export(read, reference.targets, reference.stated, timeout)
             original_data = self._originals.meaning(known, imported, timeout)
@@ -226,7 +230,7 @@ class Replayer:
             self.processes.run_in_thread(self.processes.original.get)
         return verdict
 
-    def _modules(self, reference: Reference) -> tuple[ModuleDigest, ...]:
+    def _modules(self, reference: ReferenceReply) -> tuple[ModuleDigest, ...]:
         """Return the digests of the project's modules; raise `_Ended` if one changed since it was
         read."""
         if changed := self._host.changed(reference.own):
@@ -258,7 +262,7 @@ class Replayer:
             allowed_axioms=tuple(sorted(self._axioms)),
             filled=verdict.filled,
             constants=verdict.constants,
-            checks=checks_of(self._host.backend),
+            checks=NATIVE_CHECKS if self._host.backend == "native" else CHECKS,
             warnings=kernel_warnings(judge.lean),
             modules=modules,
         )

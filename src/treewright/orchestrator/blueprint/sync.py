@@ -19,8 +19,8 @@ import msgspec
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.kernel.storage import atomic
 from treewright.lean.session.answers import AuditReport, CheckResult, TacticError
+from treewright.lean.session.errors import DEFAULT_CHECK_SECONDS
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS
 from treewright.lean.sorries import FileSorries, from_check, lean_files
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import DEFAULT_AXIOMS

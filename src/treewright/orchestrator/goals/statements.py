@@ -6,14 +6,8 @@ import re
 from collections.abc import Sequence
 
 from treewright.kernel.errors import UsageError
-from treewright.lean.session.inputs import (
-    GOAL_NAME,
-    Parser,
-    Theorem,
-    binder,
-    check_theorem,
-    header_of,
-)
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.inputs import GOAL_NAME, Theorem, binder, check_theorem, header_of
 from treewright.lean.sorries import Sorry, replace
 from treewright.orchestrator.types import Goal, Place
 
@@ -50,7 +44,7 @@ def surroundings(goal: Goal) -> str:
     return f"{header_of(goal.imports)}\n{goal.preamble}\n"
 
 
-def check_statement(parser: Parser, goal: Goal) -> None:
+def check_statement(parser: HostSession, goal: Goal) -> None:
     """Refuse a goal if its context and text are not hypotheses and a statement (see `inputs`).
 
     The context is read as the binders of a theorem, not behind `∀`, so that each entry has to be

@@ -22,6 +22,7 @@ from treewright.lean.hosts.host import Host
 from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.lean.processes import LeanProcesses
 from treewright.lean.session import inputs
+from treewright.lean.session.host_session import HostSession
 from treewright.lean.session.inputs import header_of
 from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.ledger.schema import DEFAULT_PATH
@@ -104,7 +105,7 @@ class Marketplace:
         path: Path | str = DEFAULT_PATH,
         *,
         checker: Checker | None = None,
-        parser: inputs.Parser | None = None,
+        parser: HostSession | None = None,
         premises: PremiseIndex | None = None,
         clock: Callable[[], float] = time.time,
         lease_seconds: float = DEFAULT_LEASE_SECONDS,

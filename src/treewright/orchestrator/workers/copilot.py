@@ -9,7 +9,6 @@ from pathlib import Path
 
 from treewright.lean.session.answers import Diagnostic, ProofState, StepResult, TacticError
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import LeanSession
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, StrategyType
@@ -52,7 +51,7 @@ class CopilotWorker(NativeWorker):
         return search(session, goal, deadline - time.monotonic())
 
 
-def search(session: LeanSession, goal: Goal, timeout: float) -> tuple[str, ...]:
+def search(session: HostSession, goal: Goal, timeout: float) -> tuple[str, ...]:
     """Select premises, which help the search, then search; return the script that was found."""
     steps = statements.introductions(goal)
     state = require_state(session.start(statements.closed_statement(goal)))
@@ -69,7 +68,7 @@ def search(session: LeanSession, goal: Goal, timeout: float) -> tuple[str, ...]:
 
 
 def _call(
-    session: LeanSession, state: ProofState, forms: tuple[str, str], timeout: float
+    session: HostSession, state: ProofState, forms: tuple[str, str], timeout: float
 ) -> StepResult:
     """Run a tactic of Lean Copilot, without arguments if they are a parse error."""
     result = session.run_tactic(state, forms[0], timeout)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from treewright.lean.session.answers import CheckResult, ProofState
 from treewright.lean.session.host_session import HostSession
-from treewright.lean.session.interface import LeanSession
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, Place, StrategyType
@@ -34,7 +33,7 @@ class DojoWorker(NativeWorker):
         return attempt(session, goal, deadline)
 
 
-def attempt(session: LeanSession, goal: Goal, deadline: float) -> tuple[str, ...]:
+def attempt(session: HostSession, goal: Goal, deadline: float) -> tuple[str, ...]:
     """Return a script for the goal: its introductions and the first tactic that closes it."""
     if goal.place is not None:
         return (_first_closing(session, _state_in_file(session, goal.place, deadline), deadline),)
@@ -45,7 +44,7 @@ def attempt(session: LeanSession, goal: Goal, deadline: float) -> tuple[str, ...
     return (*steps, _first_closing(session, state, deadline))
 
 
-def _first_closing(session: LeanSession, state: ProofState, deadline: float) -> str:
+def _first_closing(session: HostSession, state: ProofState, deadline: float) -> str:
     """Return the first tactic after which the proof is finished."""
     for tactic in TACTICS:
         left = deadline - time.monotonic()
@@ -57,7 +56,7 @@ def _first_closing(session: LeanSession, state: ProofState, deadline: float) -> 
     raise NoProof("no tactic closes the goal")
 
 
-def _state_in_file(session: LeanSession, place: Place, deadline: float) -> ProofState:
+def _state_in_file(session: HostSession, place: Place, deadline: float) -> ProofState:
     if len(place.holes) != 1:
         raise NoProof("dojo works on declarations with one hole")
     left = max(1.0, deadline - time.monotonic())

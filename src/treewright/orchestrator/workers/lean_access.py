@@ -19,10 +19,10 @@ from treewright.lean.hosts.host import Host
 from treewright.lean.hosts.native.toolchain import find_project
 from treewright.lean.hosts.wasm.install import ensure_installed
 from treewright.lean.processes import LeanProcesses, SessionLimits
-from treewright.lean.project.import_order import by_written_imports
 from treewright.lean.project.project import Announce, Project
+from treewright.lean.project.workspace import by_written_imports
 from treewright.lean.session.async_session import AsyncLeanSession
-from treewright.lean.session.interface import LeanError
+from treewright.lean.session.errors import LeanError
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
 from treewright.orchestrator.goals import statements
@@ -138,9 +138,9 @@ class LeanAccess:
             return
         if session is None:
             async with self.session() as session:
-                await session.reading(lambda parser: statements.check_statement(parser, goal))
+                await session.run(lambda parser: statements.check_statement(parser, goal))
         else:
-            await session.reading(lambda parser: statements.check_statement(parser, goal))
+            await session.run(lambda parser: statements.check_statement(parser, goal))
         self._well_formed.add(pieces)
 
     async def verify(self, goal: Goal, tactics: Sequence[str], timeout: float) -> Verdict:

@@ -15,6 +15,7 @@ from treewright.kernel.errors import TreewrightError
 from treewright.lean.choice import Choice
 from treewright.lean.hosts.native.host import native_host
 from treewright.lean.hosts.native.toolchain import find_project, find_toolchain, too_old
+from treewright.lean.processes import LeanProcesses
 from treewright.lean.session.host_session import HostSession
 from treewright.orchestrator.types import Goal, Result
 from treewright.orchestrator.workers.meter import waiting
@@ -85,10 +86,11 @@ class NativeWorker(ThreadWorker):
             raise NoProof(project.detail)
         try:
             host = native_host(project, sandbox=self._choice is not None and self._choice.sandbox)
-            session = HostSession(host, self.imports(goal), goal.preamble)
+            lean = LeanProcesses(host)
+            session = lean.new_session(self.imports(goal), goal.preamble)
         except TreewrightError as error:
             raise NoProof(str(error)) from error
-        with session:
+        with lean:
             return self.prove_in(session, goal, deadline)
 
     def _find_project(self) -> Path | Availability:

@@ -9,7 +9,8 @@ from typing import Any
 
 from treewright.lean.session.answers import CheckResult, ProofState
 from treewright.lean.session.async_session import AsyncLeanSession
-from treewright.lean.session.interface import LeanError, LeanSession
+from treewright.lean.session.errors import LeanError
+from treewright.lean.session.host_session import HostSession
 from treewright.orchestrator.strategies import Strategy
 from treewright.orchestrator.types import Goal, StrategyType
 from treewright.orchestrator.workers.meter import Meter, current_meter
@@ -51,7 +52,7 @@ class SearchWorker(LeanWorker):
 
 
 def _search(
-    session: LeanSession,
+    session: HostSession,
     state: ProofState,
     goal: Goal,
     deadline: float,
@@ -78,7 +79,7 @@ def _search(
 
 
 def _once(
-    session: LeanSession,
+    session: HostSession,
     state: ProofState,
     deadline: float,
     stop: threading.Event,
@@ -133,7 +134,7 @@ class _LeanEnded(Exception):
 class _Borrowed:
     """A session of the pool for a search, which checks the time before each step."""
 
-    def __init__(self, session: LeanSession, deadline: float, stop: threading.Event) -> None:
+    def __init__(self, session: HostSession, deadline: float, stop: threading.Event) -> None:
         self._session = session
         self._deadline = deadline
         self._stop = stop

@@ -20,8 +20,9 @@ import msgspec
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.answers import CheckResult
 from treewright.lean.session.async_session import AsyncLeanSession
-from treewright.lean.session.inputs import Parser, check_script, check_script_in
-from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS
+from treewright.lean.session.errors import DEFAULT_CHECK_SECONDS
+from treewright.lean.session.host_session import HostSession
+from treewright.lean.session.inputs import check_script, check_script_in
 from treewright.lean.sorries import Sorry, from_check, replace
 from treewright.lean.verify.restrictions import find_escapes
 from treewright.llm import keys
@@ -224,14 +225,14 @@ async def _check_script(
 ) -> None:
     """Raise `NoProof` if a model's text contains anything but tactics, such as a command."""
 
-    def check(parser: Parser) -> None:
+    def check(parser: HostSession) -> None:
         if goal.place is None:
             check_script(parser, script, after=statements.surroundings(goal))
         else:
             check_script_in(parser, text, start, len(text.encode()) - tail)
 
     try:
-        await session.reading(check)
+        await session.run(check)
     except UsageError as error:
         raise NoProof(str(error)) from None
 

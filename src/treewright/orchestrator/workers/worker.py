@@ -25,7 +25,7 @@ from treewright.lean.session.answers import (
     Timeout,
 )
 from treewright.lean.session.async_session import AsyncLeanSession
-from treewright.lean.session.interface import DEFAULT_CHECK_SECONDS, LeanError
+from treewright.lean.session.errors import DEFAULT_CHECK_SECONDS, LeanError
 from treewright.lean.sorries import from_check
 from treewright.orchestrator.goals import statements
 from treewright.orchestrator.types import DEFAULT_IMPORTS, Goal, Result, StrategyType

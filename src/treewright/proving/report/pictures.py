@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from treewright.kernel.text import svg
+from treewright.kernel.text.charts import Bar, Series, bar_chart, line_chart
 from treewright.kernel.text.svg import ticks
 from treewright.proving import layout
 from treewright.proving.records import Intervention, Iteration
-from treewright.proving.report.charts import Bar, Series, bar_chart, line_chart
 from treewright.proving.report.facts import IDLE_REASONS, GoalFacts, RunFacts
 
 MOST_GOALS = 24

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, product
 
+from treewright.lean.session.knowledge import TestResult
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.settings import FileTarget, Target
 from treewright.proving.tactics.goal_outline import Binder, arguments, flat, shape, unwrap
@@ -61,6 +62,27 @@ class WithCounterexamples:
             Candidate(tactic, 2.0 - place * step, self.name) for place, tactic in enumerate(tactics)
         ]
         return Suggestions((*found, *answer.candidates), answer.complete)
+
+
+def refutations(tested: TestResult, definitions: Sequence[str]) -> Iterator[str]:
+    """Yield tactics that close the negation of a goal by the values that tests found.
+
+    Args:
+        tested: The values, in the order of the goal's variables.
+        definitions: The definitions that the goal rests on.
+    """
+    arguments_ = " ".join(_argument(each.kind, each.value) for each in tested.values)
+    listed = f" [{', '.join(definitions)}]" if definitions else ""
+    for how in (_DECIDED, f"simp{listed}", f"simp_all{listed}", f"grind{listed}", "omega"):
+        facts = arguments_.replace("?fact", f"(by first | {_DECIDED} | simp{listed} | rfl)")
+        yield f"exact fun h => absurd (@h {facts}) (by {how})"
+    yield f"intro h\nhave := @h {arguments_.replace('?fact', '(by simp)')}\nsimp{listed} at this"
+
+
+def _argument(kind: str, value: str) -> str:
+    if kind == "value":
+        return f"({value})"
+    return "inferInstance" if kind == "instance" else "?fact"
 
 
 def counterexamples(target: str, types: dict[str, list[str]] | None = None) -> Iterator[str]:

@@ -15,17 +15,19 @@ from functools import cache
 from importlib import resources
 from itertools import combinations
 from pathlib import Path
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.session.answers import ProofState, SessionLost, TacticError
-from treewright.lean.session.interface import LeanSession
 from treewright.lean.verify.restrictions import find_escapes
 from treewright.proving.records import Candidate, GoalView
 from treewright.proving.tactics.goal_outline import flat, shape
 from treewright.proving.tactics.source import Suggestions
+
+if TYPE_CHECKING:
+    from treewright.lean.session.host_session import HostSession
 
 GoalClass = Literal[
     "any", "arithmetic", "division", "equation", "falsity", "logic", "negation", "order",
@@ -192,7 +194,7 @@ def may_have_more_than_core(source: str) -> bool:
 
 
 def find_available(
-    table: Sequence[EnvironmentTactic], session: LeanSession, state: ProofState
+    table: Sequence[EnvironmentTactic], session: HostSession, state: ProofState
 ) -> tuple[EnvironmentTactic, ...]:
     """Return the entries whose tactics parse and have an implementation in a goal's environment.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.hosts.host import Host
 from treewright.lean.session.answers import ProofState, StepResult
-from treewright.lean.session.interface import LeanSession
 from treewright.proving.settings import FileTarget, RunRecord, Settings
 from treewright.proving.tactics.basic_sources import (
     CachedTactics,
@@ -35,6 +35,9 @@ from treewright.proving.tactics.environment_tactics import (
 )
 from treewright.proving.tactics.premise_lemmas import LemmaTactics, PremiseSearch
 from treewright.proving.tactics.source import MergedSource, NoisySource, TacticSource
+
+if TYPE_CHECKING:
+    from treewright.lean.session.host_session import HostSession
 
 _OWN, _CACHED, _CORE, _MODEL = 3.0, 3.0, 1.0, 1.0
 _ENVIRONMENT = 0.8
@@ -89,12 +92,12 @@ def add_library_index(
     settings: Settings, host: Host, announce: Callable[[str], None] = lambda text: None
 ) -> Settings:
     """Return settings with the index of the bundled Lean's library, which is built if missing."""
-    from treewright.lean.session.host_session import HostSession
-    from treewright.premises.library import ensure_index, library_digest
+    from treewright.lean.processes import LeanProcesses
+    from treewright.premises.index_builder import ensure_index, library_digest
 
     if host.backend != "wasm":
         return settings
-    ensure_index(lambda: HostSession(host), announce=announce)
+    ensure_index(lambda: LeanProcesses(host), announce=announce)
     sources = msgspec.structs.replace(settings.sources, library=library_digest())
     return msgspec.structs.replace(settings, sources=sources)
 
@@ -103,8 +106,8 @@ def add_environment_tactics(
     settings: Settings,
     target: FileTarget,
     base: Path,
-    session: LeanSession,
-    opening: Callable[[LeanSession], StepResult],
+    session: HostSession,
+    opening: Callable[[HostSession], StepResult],
 ) -> Settings:
     """Return settings with the tactics of packages that a file has. Lean is asked once for a file.
 
@@ -130,7 +133,7 @@ def add_environment_tactics(
 def open_library_search() -> Iterator[PremiseSearch | None]:
     """Open the index of the library; None if it was not built yet."""
     from treewright.premises.index import PremiseIndex
-    from treewright.premises.library import is_finished, library_path
+    from treewright.premises.index_builder import is_finished, library_path
 
     if not is_finished(library_path()):
         yield None
@@ -141,7 +144,7 @@ def open_library_search() -> Iterator[PremiseSearch | None]:
 
 def is_library_index_gone(record: RunRecord) -> bool:
     """Return whether the run's index of the library is gone: its answers are only in the trace."""
-    from treewright.premises.library import library_digest
+    from treewright.premises.index_builder import library_digest
 
     used = record.settings.sources.library
     return bool(used) and used != library_digest()
@@ -161,7 +164,7 @@ def open_source(
             "this run uses a ledger; continue it with `treewright prove --resume`, which opens it"
         )
     from treewright.premises.index import PremiseIndex
-    from treewright.premises.library import library_path
+    from treewright.premises.index_builder import library_path
 
     with contextlib.ExitStack() as stack:
         premises: PremiseSearch | None = None

@@ -20,6 +20,10 @@ class Suggestions(msgspec.Struct, frozen=True):
 
 
 NOTHING = Suggestions(())
+OFFERED_PRIOR = 4.0
+"""The prior of a script that is known to close the root, or likely to: above all others."""
+OFFERED_SOURCES = frozenset({"strategies", "tested values"})
+"""The sources of scripts that are made before a search, by `portfolio` and by tests of the goal."""
 
 
 class TacticSource(Protocol):

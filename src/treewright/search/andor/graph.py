@@ -76,6 +76,7 @@ class Edge:
     Attributes:
         promise: The product of the estimates of the children, for an edge without visits.
         unsolved: How many children are not solved.
+        is_excluded: Whether the edge was taken out by `Graph.exclude`.
         layout: Set by the caller: for each child, the positions of its goal among those that the
             action leaves.
     """
@@ -89,6 +90,7 @@ class Edge:
     promise: float = field(init=False)
     status: Status = Status.OPEN
     unsolved: int = 0
+    is_excluded: bool = False
     visits: int = 0
     total: float = 0.0
     virtual: int = 0
@@ -113,7 +115,7 @@ class Child(NamedTuple):
 
 
 class Graph:
-    """Grows by `add_edge` and `exhaust`. Nothing is ever removed."""
+    """Grows by `add_edge` and `exhaust`. `exclude` takes an edge out; nothing is removed."""
 
     def __init__(self, key: str, estimate: float = 0.5) -> None:
         self.nodes: list[Node] = []
@@ -186,6 +188,34 @@ class Graph:
         node.exhausted = True
         if node.status is Status.OPEN and not node.live:
             self._kill_node(node, changes)
+
+    def exclude(self, excluded: Edge) -> None:
+        """Make an edge dead, and recompute the status of every node and edge.
+
+        Nodes that only this edge solved are open again.
+        """
+        excluded.is_excluded = True
+        for node in sorted(self.nodes, key=lambda node: -node.rank):
+            for edge in node.edges:
+                edge.unsolved = sum(child.status is not Status.SOLVED for child in edge.children)
+                is_dead = edge.is_excluded or any(
+                    child.status is Status.DEAD for child in edge.children
+                )
+                is_open = Status.OPEN if edge.unsolved else Status.SOLVED
+                edge.status = Status.DEAD if is_dead else is_open
+            solved = [edge for edge in node.edges if edge.status is Status.SOLVED]
+            if node.solution not in solved:
+                node.solution = solved[0] if solved else None
+            if node.solution is not None:
+                children = node.solution.children
+                node.status, node.live = Status.SOLVED, []
+                node.solution_size = 1 + sum(child.solution_size for child in children)
+                continue
+            node.live = [edge for edge in node.edges if edge.status is Status.OPEN]
+            node.status = Status.DEAD if node.exhausted and not node.live else Status.OPEN
+            node.solution_size = 0
+        self.solved = sum(node.status is Status.SOLVED for node in self.nodes)
+        self.dead = sum(node.status is Status.DEAD for node in self.nodes)
 
     def _new_node(self, key: str, depth: int, rank: int, estimate: float) -> Node:
         node = Node(len(self.nodes), key, depth, rank, estimate)

@@ -71,7 +71,7 @@ def _order(graph: Graph) -> None:
 def _edge(edge: Edge) -> None:
     unsolved = sum(child.status is not Status.SOLVED for child in edge.children)
     _require(edge.unsolved == unsolved, f"unsolved children of edge {edge.id}")
-    dead = any(child.status is Status.DEAD for child in edge.children)
+    dead = edge.is_excluded or any(child.status is Status.DEAD for child in edge.children)
     expected = Status.DEAD if dead else Status.OPEN if unsolved else Status.SOLVED
     _require(edge.status is expected, f"status of edge {edge.id}")
 

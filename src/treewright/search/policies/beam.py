@@ -24,7 +24,9 @@ class Beam(Policy, frozen=True, tag="beam"):
     """
 
     name: ClassVar[str] = "beam"
-    summary: ClassVar[str] = "one depth at a time, the best of each go on; waits for whole depths"
+    summary: ClassVar[str] = (
+        "the best nodes of a depth, once all evaluations of the depth have ended"
+    )
     has_barrier: ClassVar[bool] = True
 
     width: AtLeastOne = 4

@@ -13,7 +13,7 @@ class BestFirst(Policy, frozen=True, tag="best-first"):
     """Best-first search. It is greedy; the tree's `branching` limits the children of a node."""
 
     name: ClassVar[str] = "best-first"
-    summary: ClassVar[str] = "the best node that can still grow; greedy"
+    summary: ClassVar[str] = "always the best node that can still grow"
     branching: ClassVar[int | None] = 8
 
     def choose(self, tree: Tree, rng: Random) -> Choice | None:

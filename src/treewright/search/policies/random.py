@@ -13,7 +13,7 @@ class Random(Policy, frozen=True, tag="random"):
     """Chooses every node that can grow with the same probability."""
 
     name: ClassVar[str] = "random"
-    summary: ClassVar[str] = "any node that can grow, all alike; the null to compare with"
+    summary: ClassVar[str] = "a random node, as a baseline for comparisons"
 
     def choose(self, tree: Tree, rng: Stream) -> Choice | None:
         growing = tree.growing

@@ -6,5 +6,5 @@ the reason code for the record. Agents commit nothing.
 May import: `tree.config`, `tree.guard`, `tree.repository`, `tree.records`, `tree.deciding.caps`,
 `tree.ideas.idea_text`, `llm`, `kernel`.
 Read first: `implementation.py` (the rounds of one candidate), `backend.py` (the interface of a
-backend), `source_view.py` (the files that models see).
+backend), `prompts.py` (the templates, and the files that models see).
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from treewright.llm.usage import Usage
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.prompts import View
 from treewright.tree.guard.isolation import Isolation
 
 AGENT_TIMEOUT = "agent_timeout"

@@ -7,7 +7,7 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.llm import keys
 from treewright.llm.endpoint import check_installed, describe
-from treewright.tree.agents import prompt_templates, scripted_agent
+from treewright.tree.agents import offline_agents, prompts
 from treewright.tree.agents.backend import Backend, Role
 from treewright.tree.agents.command_agent import (
     CommandAgent,
@@ -15,7 +15,7 @@ from treewright.tree.agents.command_agent import (
     explain_missing,
     find_executable,
 )
-from treewright.tree.agents.patch_coder import PatchCoder
+from treewright.tree.agents.offline_agents import PatchCoder
 from treewright.tree.agents.presets import PRESETS
 from treewright.tree.config import (
     BackendConfig,
@@ -50,7 +50,7 @@ def make_backend(role: Role, config: BackendConfig, repo: Path) -> Backend | Non
 
             return ChatAgent(config)
         case ScriptedBackend():
-            return scripted_agent.ScriptedAgent(repo / config.script)
+            return offline_agents.ScriptedAgent(repo / config.script)
 
 
 def probe_backend(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, str]:
@@ -61,7 +61,7 @@ def probe_backend(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, 
     try:
         make_backend(role, config, repo)
         if isinstance(config, CommandBackend | OpenaiBackend):
-            prompt_templates.load(role, config.prompt, repo)
+            prompts.load_template(role, config.prompt, repo)
         return _probe(role, config, repo)
     except TreewrightError as error:
         return False, str(error)
@@ -83,5 +83,5 @@ def _probe(role: Role, config: BackendConfig, repo: Path) -> tuple[bool, str]:
         case OpenaiBackend():
             return True, f"asks {describe(config.endpoint)} {keys.describe_key(config.endpoint)}"
         case ScriptedBackend():
-            entries = len(scripted_agent.load(repo / config.script))
+            entries = len(offline_agents.load_script(repo / config.script))
             return True, f"{entries} scripted entries in {config.script}"

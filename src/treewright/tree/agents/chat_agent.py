@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from treewright.kernel.http_client import when_set
 from treewright.kernel.procs.cancellation import Deadline
-from treewright.llm import keys
 from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
-from treewright.tree.agents import reply_edits, source_view, transcript
+from treewright.tree.agents import prompts, reply_edits, transcript
 from treewright.tree.agents.backend import AgentFailure, RoleReply, RoleRequest
 from treewright.tree.config import OpenaiBackend
 from treewright.tree.records import usage_log
@@ -28,16 +25,17 @@ class ChatAgent:
         self._client = ChatClient(config.endpoint)
 
     def run(self, request: RoleRequest) -> RoleReply:
+        log = request.log_dir / f"{request.role}_round_{request.round}.log"
         messages = [Message("user", request.prompt)]
         spent: list[Usage] = []
         try:
             text = self._converse(messages, spent, request)
         except AgentFailure as failure:
             failure.usage = sum(spent, failure.usage)
-            failure.log = _log_path(request)
+            failure.log = log
             raise
         finally:
-            self._log(messages, request)
+            transcript.write_messages(log, messages, self._endpoint)
         return RoleReply(text, sum(spent, Usage()))
 
     def _converse(self, messages: list[Message], spent: list[Usage], request: RoleRequest) -> str:
@@ -58,7 +56,11 @@ class ChatAgent:
                 if not repairs_left:
                     raise
                 repairs_left -= 1
-                messages.append(Message("user", _repair_request(failure)))
+                repair = (
+                    f"None of your edits were applied: {failure.message}.\n{failure.detail}"
+                    "Send all edits again, complete and corrected, in one of the formats described."
+                )
+                messages.append(Message("user", repair))
 
     def _ask(self, messages: list[Message], request: RoleRequest, is_first: bool) -> Answer:
         try:
@@ -80,16 +82,8 @@ class ChatAgent:
                 "reply_truncated",
                 f"the reply was cut off at {self._endpoint.max_tokens} tokens; raise `max_tokens`",
             )
-        editable = request.view.editable(source_view.list_files(request.worktree))
+        editable = request.view.editable(prompts.list_files(request.worktree))
         reply_edits.apply_edits(answer.text, request.worktree, editable)
-
-    def _log(self, messages: list[Message], request: RoleRequest) -> None:
-        parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
-        transcript.write(_log_path(request), "\n".join(parts), *keys.secrets_for(self._endpoint))
-
-
-def _log_path(request: RoleRequest) -> Path:
-    return request.log_dir / f"{request.role}_round_{request.round}.log"
 
 
 def _with_note(answer: Answer) -> str:
@@ -97,10 +91,3 @@ def _with_note(answer: Answer) -> str:
     if not answer.refused:
         return answer.text
     return f"[treewright: the model refused {', '.join(answer.refused)}]\n\n{answer.text}"
-
-
-def _repair_request(failure: AgentFailure) -> str:
-    return (
-        f"None of your edits were applied: {failure.message}.\n{failure.detail}"
-        "Send all edits again, complete and corrected, in one of the formats described."
-    )

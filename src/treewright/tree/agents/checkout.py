@@ -47,6 +47,7 @@ class Changes:
     index: Path
 
     def diff(self) -> str:
+        """Return the change as a patch."""
         return self._text("--no-renames")
 
     def stat(self) -> str:
@@ -158,24 +159,24 @@ class Checkout:
                 raise AgentFailure(
                     "worktree_damaged", "the agent replaced or removed the worktree's .git"
                 )
-            asked = ("rev-parse", "-q", "--verify", "HEAD")
-            head = try_git(self.worktree, *asked, env=NO_FETCHING).stdout.strip()
-            changes.moved = (head, _branch(self.worktree)) != (self.base_commit, self.branch)
-            forced = self._ignored_but_staged()
-        present = [path for path in forced if (self.worktree / path).is_file()]
+            head, branch = (
+                try_git(self.worktree, *asked, env=NO_FETCHING).stdout.strip()
+                for asked in (
+                    ("rev-parse", "-q", "--verify", "HEAD"),
+                    ("symbolic-ref", "-q", "HEAD"),
+                )
+            )
+            changes.moved = (head, branch or None) != (self.base_commit, self.branch)
+            listed = ("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
+            forced: list[str] = []
+            with contextlib.suppress(GitError):  # the agent damaged the index: nothing is known
+                forced = git(self.worktree, *listed, env=NO_FETCHING).split("\0")
+        present = [path for path in forced if path and (self.worktree / path).is_file()]
         if present:
             # `git add --force` takes paths as arguments only, and there may be too many for that.
             stage = ("update-index", "--add", "--replace", "-z", "--stdin")
             listed = "".join(f"{path}\0" for path in present)
             git(self.worktree, *stage, stdin=listed, env=durable())
-
-    def _ignored_but_staged(self) -> list[str]:
-        listed = ("ls-files", "--cached", "--ignored", "--exclude-standard", "-z")
-        try:
-            staged = git(self.worktree, *listed, env=NO_FETCHING)
-            return [path for path in staged.split("\0") if path]
-        except GitError:  # the agent damaged the index, so no staged file is known
-            return []
 
     @contextlib.contextmanager
     def _scratch_index(self) -> Iterator[Path]:
@@ -228,8 +229,3 @@ def _git(worktree: Path, *arguments: str, index: Path | None = None) -> bytes:
 
 def _text(worktree: Path, *arguments: str, index: Path | None = None) -> str:
     return _git(worktree, *arguments, index=index).decode("utf-8", "surrogateescape").strip()
-
-
-def _branch(worktree: Path) -> str | None:
-    asked = ("symbolic-ref", "-q", "HEAD")
-    return try_git(worktree, *asked, env=NO_FETCHING).stdout.strip() or None

@@ -16,7 +16,7 @@ from treewright.kernel.procs.sandbox import SCRATCH
 from treewright.kernel.storage import untrusted
 from treewright.llm.redaction import without_api_keys
 from treewright.llm.usage import mark_unpriced, sane_usage
-from treewright.tree.agents import cli_output, transcript
+from treewright.tree.agents import presets, transcript
 from treewright.tree.agents.backend import AGENT_TIMEOUT, AgentFailure, Role, RoleReply, RoleRequest
 from treewright.tree.agents.presets import PRESETS, Preset, agent_keys
 from treewright.tree.config import CommandBackend
@@ -39,12 +39,19 @@ class CommandAgent:
         template = argument_template(self._config, request.role)
         private = str(request.log_dir.resolve()) if request.isolation is None else SCRATCH
         values = {"{prompt_file}": str(prompt_file.resolve()), "{log_dir}": private}
-        values |= {f"{{{name}}}": text for name, text in call_limits(self._config).items()}
-        command = [_fill_placeholders(argument, values) for argument in template]
+        values |= {f"{{{name}}}": text for name, text in self._call_limits().items()}
+        command = list(template)
+        for name, value in values.items():
+            command = [argument.replace(name, value) for argument in command]
         if find_executable(command[0], request.worktree) is None:
             raise AgentFailure("agent_missing", explain_missing(command[0], self._preset))
         on_stdin = not any("{prompt_file}" in argument for argument in template)
         transcript.write_for_use(prompt_file, request.prompt)
+        around: list[str] = []
+        if request.isolation is not None:
+            around = request.isolation.around(
+                request.worktree, self._config, agent=True, readable=(prompt_file.resolve(),)
+            )
         try:
             done = process.run(
                 command,
@@ -55,7 +62,7 @@ class CommandAgent:
                 timeout=self._config.timeout_seconds,
                 cancel=request.cancel,
                 owner=request.owner,
-                around=self._around(request, prompt_file.resolve()),
+                around=around,
             )
         finally:
             transcript.scrub(prompt_file)
@@ -72,23 +79,32 @@ class CommandAgent:
         return reply
 
     def _environment(self, request: RoleRequest) -> dict[str, str]:
-        limits = {f"TREEWRIGHT_{n.upper()}": text for n, text in call_limits(self._config).items()}
-        variables = build_environment(request) | limits
+        """Return the user's environment without git's variables, with those of the request."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        limits = {f"TREEWRIGHT_{n.upper()}": text for n, text in self._call_limits().items()}
+        variables = {
+            **own,
+            **request.variables,
+            "TREEWRIGHT_ROLE": request.role,
+            "TREEWRIGHT_ROUND": str(request.round),
+            "TREEWRIGHT_SEED": str(request.seed),
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_EDITOR": "true",
+            **limits,
+        }
         if request.isolation is None:
             return variables
         return request.isolation.environment(variables, self._config, agent_keys())
 
-    def _around(self, request: RoleRequest, prompt_file: Path) -> list[str]:
-        if request.isolation is None:
-            return []
-        return request.isolation.around(
-            request.worktree, self._config, agent=True, readable=(prompt_file,)
-        )
+    def _call_limits(self) -> dict[str, str]:
+        """Return the configured limits of one call, by name."""
+        given = {"max_cost_usd": self._config.max_cost_usd, "max_tokens": self._config.max_tokens}
+        return {name: f"{most:.15g}" for name, most in given.items() if most is not None}
 
     def _reply(self, done: process.ProcessResult, output: str, log: Path, role: Role) -> RoleReply:
         name = Path(argument_template(self._config, role)[0]).name
         reads = self._config.preset or self._config.reads
-        read = PRESETS[reads].read if reads else cli_output.plain
+        read = PRESETS[reads].read if reads else presets.read_plain
         try:
             reply = read(output)
             reply = RoleReply(reply.text, mark_unpriced(sane_usage(reply.usage)))
@@ -128,30 +144,6 @@ def argument_template(config: CommandBackend, role: Role) -> list[str]:
     preset = PRESETS[config.preset]
     limit = () if config.max_cost_usd is None else preset.cost_limit
     return [*(preset.editing if role == "coder" else preset.reading), *limit]
-
-
-def call_limits(config: CommandBackend) -> dict[str, str]:
-    """Return the configured limits of one call, by name."""
-    given = {"max_cost_usd": config.max_cost_usd, "max_tokens": config.max_tokens}
-    return {name: f"{most:.15g}" for name, most in given.items() if most is not None}
-
-
-def _fill_placeholders(argument: str, values: dict[str, str]) -> str:
-    for name, value in values.items():
-        argument = argument.replace(name, value)
-    return argument
-
-
-def build_environment(request: RoleRequest) -> dict[str, str]:
-    """Return the user's environment without git's variables, and the variables of the request."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {
-        **request.variables,
-        "TREEWRIGHT_ROLE": request.role,
-        "TREEWRIGHT_ROUND": str(request.round),
-        "TREEWRIGHT_SEED": str(request.seed),
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_EDITOR": "true",
-    }
 
 
 def find_executable(name: str, cwd: Path) -> str | None:

@@ -17,15 +17,13 @@ from treewright.kernel.procs.cancellation import check
 from treewright.llm.chat import without_reasoning
 from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage, largest_usage, sane_usage
-from treewright.tree.agents import prompt_templates, review_round, transcript
+from treewright.tree.agents import prompts, transcript
 from treewright.tree.agents.backend import AgentFailure, Backend, Role, RoleReply, RoleRequest
 from treewright.tree.agents.backend_factory import make_backend
 from treewright.tree.agents.checkout import Checkout
-from treewright.tree.agents.source_view import (
+from treewright.tree.agents.prompts import (
     PromptTooLong,
     View,
-    describe_editing,
-    describe_repository,
 )
 from treewright.tree.config import BackendConfig, CommandBackend, Config, OpenaiBackend
 from treewright.tree.deciding.caps import CAP_REACHED, Allowance
@@ -85,23 +83,6 @@ def implement(assignment: Assignment) -> Implementation:
     return _Conversation(assignment).run()
 
 
-@dataclass(slots=True)
-class _Spending:
-    """The usage of each role for this candidate: its total and its most expensive call."""
-
-    totals: dict[str, Usage] = field(default_factory=dict)
-    largest: dict[str, Usage] = field(default_factory=dict)
-
-    @property
-    def total(self) -> Usage:
-        return sum(self.totals.values(), Usage())
-
-    def add(self, role: Role, usage: Usage) -> None:
-        if usage != Usage():
-            self.totals[role] = self.totals.get(role, Usage()) + usage
-            self.largest[role] = _larger(self.largest.get(role, Usage()), usage)
-
-
 class _Conversation:
     """The calls of the roles for one assignment."""
 
@@ -111,14 +92,16 @@ class _Conversation:
         self._config = config
         self._checkout = Checkout.of(assignment.worktree)
         self._view = View.of(config, assignment.protected)
-        self._spending = _Spending()
+        self._totals: dict[str, Usage] = {}
+        self._largest: dict[str, Usage] = {}
+        """The usage of the most expensive call of each role."""
         self._staged: Staged | None = None
         self._answered = False
         # With editable blocks, every path outside them is protected anyway.
         protected = [] if config.editable_blocks else config.protected_paths
         rules = [f"- {rule}" for rule in (*protected, *block_rules(config.editable_blocks))]
         self._values = {
-            "task": config.task.strip() or prompt_templates.NO_TASK,
+            "task": config.task.strip() or prompts.NO_TASK,
             "idea": assignment.idea.strip(),
             "parent_context": assignment.parent_context.strip() or _NOTHING,
             "protected_paths": "\n".join(rules) or _NOTHING,
@@ -142,21 +125,26 @@ class _Conversation:
                     approved = True if verdict == "approve" else None
                     return self._implementation(number, approved, plan)
         except AgentFailure as failure:
-            failure.usage = self._spending.total
-            failure.roles = self._spending.totals
+            failure.usage = sum(self._totals.values(), Usage())
+            failure.roles = self._totals
             raise
         if config.proceed_on_max_review_rounds:
             return self._implementation(rounds, False, plan)
         raise AgentFailure(
             "review_not_approved",
             f"the reviewer still requested changes after {rounds} round(s)",
-            log=review_round.review_path(self._assignment.log_dir, rounds),
-            usage=self._spending.total,
+            log=transcript.review_path(self._assignment.log_dir, rounds),
+            usage=sum(self._totals.values(), Usage()),
         )
 
     def _implementation(self, rounds: int, approved: bool | None, plan: str) -> Implementation:
-        spending = self._spending
-        return Implementation(rounds, approved, spending.total, plan, spending.totals, self._staged)
+        usage = sum(self._totals.values(), Usage())
+        return Implementation(rounds, approved, usage, plan, self._totals, self._staged)
+
+    def _spend(self, role: Role, usage: Usage) -> None:
+        if usage != Usage():
+            self._totals[role] = self._totals.get(role, Usage()) + usage
+            self._largest[role] = _larger(self._largest.get(role, Usage()), usage)
 
     def _plan(self, planner: Backend | None) -> str:
         plan = ""
@@ -170,7 +158,7 @@ class _Conversation:
 
     def _round(self, number: int, coder: Backend, reviewer: Backend | None) -> str:
         """Call the coder and, if there is one, the reviewer. Return the verdict of the round."""
-        record = review_round.Round(number)
+        record = transcript.ReviewRound(number)
         try:
             reply = self._ask("coder", coder, self._config.agents.coder, number)
             record.report, record.coder_usage = reply.text, reply.usage
@@ -187,7 +175,7 @@ class _Conversation:
             self._values |= {"report": reply.text.strip(), "diff": diff}
             reply = self._ask("reviewer", reviewer, self._config.agents.reviewer, number)
             record.review, record.reviewer_usage = reply.text, reply.usage
-            record.verdict = review_round.parse_verdict(reply.text)
+            record.verdict = transcript.parse_verdict(reply.text)
             self._values["review"] = reply.text.strip()
             return record.verdict
         except AgentFailure as failure:
@@ -205,8 +193,22 @@ class _Conversation:
         before = None if role == "coder" else self._checkout.tree()
         prompt = self._prompt(role, config, number)
         self._check_allowance(role, config, prompt)
-        request = self._request(role, number, prompt)
-        moved = False
+        assignment, moved = self._assignment, False
+        request = RoleRequest(
+            role=role,
+            round=number,
+            prompt=prompt,
+            idea=assignment.idea,
+            worktree=assignment.worktree,
+            log_dir=assignment.log_dir,
+            seed=assignment.seed + number - 1,
+            owner=assignment.owner,
+            cancel=cancel,
+            variables=assignment.variables,
+            isolation=assignment.isolation,
+            answered=self._answered,
+            view=self._view,
+        )
         try:
             if isinstance(config, CommandBackend):
                 with self._checkout.in_private() as private:
@@ -215,7 +217,7 @@ class _Conversation:
             else:
                 reply = backend.run(request)
         except AgentFailure as failure:
-            self._spending.add(role, sane_usage(failure.usage))
+            self._spend(role, sane_usage(failure.usage))
             check(cancel)
             failure.message = redact(failure.message)  # the message goes into a record
             failure.args = (failure.message,)
@@ -225,31 +227,13 @@ class _Conversation:
         check(cancel)
         self._answered = self._answered or isinstance(config, OpenaiBackend)
         reply = RoleReply(without_reasoning(reply.text), sane_usage(reply.usage))
-        self._spending.add(role, reply.usage)
+        self._spend(role, reply.usage)
         notes = ""  # notes precede the reply, because the last line of a review is its verdict
         if self._checkout.take_back_head() or moved:
             notes += "[treewright: commits or branch switches were undone, the files kept]\n\n"
         if before is not None and self._checkout.restore(before):
             notes += f"[treewright: edits made by the {role} were undone]\n\n"
         return RoleReply(notes + reply.text, reply.usage) if notes else reply
-
-    def _request(self, role: Role, number: int, prompt: str) -> RoleRequest:
-        assignment = self._assignment
-        return RoleRequest(
-            role=role,
-            round=number,
-            prompt=prompt,
-            idea=assignment.idea,
-            worktree=assignment.worktree,
-            log_dir=assignment.log_dir,
-            seed=assignment.seed + number - 1,
-            owner=assignment.owner,
-            cancel=assignment.cancel,
-            variables=assignment.variables,
-            isolation=assignment.isolation,
-            answered=self._answered,
-            view=self._view,
-        )
 
     def _check_allowance(self, role: Role, config: BackendConfig, prompt: str) -> None:
         """Refuse a call that could break a cap.
@@ -263,39 +247,43 @@ class _Conversation:
         if isinstance(config, OpenaiBackend):
             call = largest_usage(config.endpoint, prompt)
         else:
-            call = self._spending.largest.get(role, Usage())
+            call = self._largest.get(role, Usage())
             if isinstance(config, CommandBackend):
                 call = _larger(call, config.most)
-        refusal = allowance.refusal(self._spending.totals, role, call)
+        refusal = allowance.refusal(self._totals, role, call)
         if refusal is not None:
             raise AgentFailure(CAP_REACHED, refusal)
 
     def _prompt(self, role: Role, config: BackendConfig, number: int) -> str:
         custom = config.prompt if isinstance(config, CommandBackend | OpenaiBackend) else None
-        template = prompt_templates.load(role, custom, self._assignment.repo)
+        template = prompts.load_template(role, custom, self._assignment.repo)
         values = {
             **self._values,
             "round": str(number),
-            "how_to_edit": describe_editing(config),
+            "how_to_edit": prompts.load_builtin(
+                "edit_in_reply" if isinstance(config, OpenaiBackend) else "edit_in_place"
+            ).strip(),
+            "repository": "The repository is the current directory. Read whatever you need in it.",
         }
-        without = prompt_templates.substitute(template, {**values, "repository": ""})
-        tokens = config.prompt_tokens if isinstance(config, OpenaiBackend) else 0
-        room = tokens * prompt_templates.CHARS_A_TOKEN - len(without)
+        if not isinstance(config, OpenaiBackend):
+            return prompts.substitute(template, values)
+        without = prompts.substitute(template, {**values, "repository": ""})
+        room = config.prompt_tokens * prompts.CHARS_A_TOKEN - len(without)
         try:
-            if isinstance(config, OpenaiBackend) and room < 0:
+            if room < 0:
                 raise PromptTooLong(f"it has {len(without)} characters without any file")
-            if prompt_templates.mentions(template, "repository"):
+            if prompts.mentions(template, "repository"):
                 about = "\n".join(values[name] for name in ("idea", "plan", "review"))
-                values["repository"] = describe_repository(
-                    config, self._assignment.worktree, about, room, self._view
+                values["repository"] = prompts.show_files(
+                    self._assignment.worktree, about, room, self._view
                 )
         except PromptTooLong as problem:
             raise AgentFailure(
                 "prompt_too_long",
-                f"the prompt of the {role} is longer than {tokens} tokens: {problem}; "
-                "raise `prompt_tokens`",
+                f"the prompt of the {role} is longer than {config.prompt_tokens} tokens: "
+                f"{problem}; raise `prompt_tokens`",
             ) from None
-        return prompt_templates.substitute(template, values)
+        return prompts.substitute(template, values)
 
 
 def _require_change(diff_stat: str) -> None:

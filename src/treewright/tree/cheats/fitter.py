@@ -1,4 +1,4 @@
-"""Patches of cheats for a repository, and the search for a file that the sweep runs.
+"""Patches of cheats for a repository: facts about its sweep, and a file that the sweep runs.
 
 A cheat without a patch gets the verdict "not fitted" with the reason, and never counts as stopped.
 """
@@ -6,24 +6,109 @@ A cheat without a patch gets the verdict "not fitted" with the reason, and never
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
+import math
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from treewright.kernel.errors import TreewrightError
 from treewright.kernel.storage import untrusted
-from treewright.tree.cheats import sweep_facts
-from treewright.tree.cheats.cheat_code import inserted, language_of, new_module, payload
-from treewright.tree.cheats.corpus import Cheat, Language
-from treewright.tree.config import Config
+from treewright.tree.cheats.corpus import (
+    Cheat,
+    Language,
+    inserted,
+    language_of,
+    new_module,
+    payload,
+)
+from treewright.tree.config import Config, MetricConfig
 from treewright.tree.evaluating.perturbation import perturb
 from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.repository.git import git
 
+Table = dict[str, dict[str, float]]
+"""Config id -> metric -> value."""
+
+
 _MARKS = ".ran-by-the-sweep"
 _NO_PLACE = "the sweep runs no Python or shell file that a candidate may change"
 _MOST_FILES = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where cheats leave traces, all below the temporary directory."""
+
+    trial: Path
+    outside: Path
+    artifacts: Path
+    branch: Path
+    commit: str
+    port: int
+    token: str
+
+
+def parse_rows(data: bytes, config: Config, limit: int | None) -> Table:
+    """Return the rows of the root's results.
+
+    Raises:
+        TreewrightError: the results have no usable row.
+    """
+    found: Table = {}
+    for row in csv.DictReader(io.StringIO(data.decode("utf-8-sig", "replace"))):
+        name = (row.get("config_id") or "").strip()
+        if name.isdecimal() and (limit is None or int(name) < limit):
+            found[name] = {m.name: float(row[m.name]) for m in config.metrics}
+    if not found:
+        raise TreewrightError("the sweep of the root commit gives no row to start from")
+    return found
+
+
+def shifted(table: Table, config: Config, how: int) -> Table:
+    """Return the rows with better (`how` = 1) or worse (-1) ranked metrics, within bounds."""
+    return {
+        name: {m.name: _shifted(m, row[m.name], place, how) for m in config.metrics}
+        for place, (name, row) in enumerate(table.items())
+    }
+
+
+def _shifted(metric: MetricConfig, value: float, place: int, how: int) -> float:
+    if metric.constraint:
+        return value
+    sign = how if metric.direction == "maximize" else -how
+    moved = value + sign * (0.4 * abs(value) + 0.25 + 0.001 * (place % 3))
+    low = -math.inf if metric.min is None else metric.min
+    high = math.inf if metric.max is None else metric.max
+    return min(max(moved, low), high)
+
+
+def collect_facts(
+    table: Table, config: Config, limit: int | None, places: Places, scripts: list[str]
+) -> dict[str, Any]:
+    better, primary = shifted(table, config, 1), config.primary
+    return {
+        "columns": [metric.name for metric in config.metrics],
+        "primary": primary.name,
+        "sign": "" if primary.direction == "maximize" else "-",
+        "best": next(iter(better.values()))[primary.name],
+        "limit": limit if limit is not None else 1 + max(map(int, table)),
+        "usual": table,
+        "better": better,
+        "worse": shifted(table, config, -1),
+        "results_csv": config.sweep.results_csv or "results.csv",
+        "scripts": [Path(script).name for script in scripts],
+        "trial": str(places.trial),
+        "outside": str(places.outside),
+        "artifacts": str(places.artifacts),
+        "branch": str(places.branch),
+        "commit": places.commit,
+        "port": places.port,
+        "token": places.token,
+    }
 
 
 class NotFitted(Exception):
@@ -119,7 +204,9 @@ class Fitter:
     def _files(self, cheat: Cheat) -> dict[str, str]:
         match cheat.way:
             case "nothing":
-                return self._honest()
+                if self.place is None:
+                    return {"a-note.txt": "an honest change, without effect\n"}
+                return self._with(self.place, "# an honest change, without effect\n", end=False)
             case "draws":
                 return self._draws(cheat)
             case "code":
@@ -132,11 +219,6 @@ class Fitter:
                 return self._changed_file(cheat)
             case "agent":
                 raise NotFitted("it is no patch")
-
-    def _honest(self) -> dict[str, str]:
-        if self.place is None:
-            return {"a-note.txt": "an honest change, without effect\n"}
-        return self._with(self.place, "# an honest change, without effect\n", end=False)
 
     def _draws(self, cheat: Cheat) -> dict[str, str]:
         place = self.place
@@ -187,7 +269,7 @@ class Fitter:
         if cheat.file == "configuration":
             return {path: source + "\n# changed\n"}
         head = ",".join(["config_id", "status", *self.facts["columns"]])
-        worse: sweep_facts.Table = self.facts["worse"]
+        worse: Table = self.facts["worse"]
         rows = [f"{i},ok,{','.join(map(str, row.values()))}" for i, row in worse.items()]
         return {path: "\n".join([head, *rows]) + "\n"}
 

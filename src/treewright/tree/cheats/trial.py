@@ -20,18 +20,26 @@ import psutil
 
 from treewright.kernel.errors import TreewrightError, UsageError
 from treewright.tree import config as configuration
-from treewright.tree.cheats import sweep_facts
 from treewright.tree.cheats.corpus import HONEST, Cheat, chosen
-from treewright.tree.cheats.fitter import Fitter, NotFitted, Place, Probes, scripts
-from treewright.tree.cheats.sweep_facts import Places
+from treewright.tree.cheats.fitter import (
+    Fitter,
+    NotFitted,
+    Place,
+    Places,
+    Probes,
+    Table,
+    collect_facts,
+    parse_rows,
+    scripts,
+)
 from treewright.tree.cheats.verdicts import Verdict, verdict, would_be_promoted
 from treewright.tree.config import AgentsConfig, CommandBackend, Config, DirectoryIdeas
 from treewright.tree.evaluating import contexts
-from treewright.tree.evaluating.command_logs import explain_end
-from treewright.tree.evaluating.repeats import one_after_the_other
+from treewright.tree.evaluating.contexts import explain_end
+from treewright.tree.evaluating.measuring import one_after_the_other
 from treewright.tree.guard.commands import CommandContext, ConfigRange, run_sweep
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.guard.root_checkout import RootVersion
+from treewright.tree.guard.protected_files import RootVersion
 from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation
@@ -39,7 +47,7 @@ from treewright.tree.repository import git
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run.creation import Shape
 from treewright.tree.run.open import RunRequest, open_run
-from treewright.tree.run.root_sweep import RootSweep
+from treewright.tree.run.root_commands import RootCommands
 
 _BASELINE = "treewright-cheats-baseline.csv"
 _TURNS = 3
@@ -158,7 +166,7 @@ class _Bench:
             self._config_name,
             self._baseline_name,
             place,
-            sweep_facts.collect_facts(table, self._config, self._limit, places, self._scripts),
+            collect_facts(table, self._config, self._limit, places, self._scripts),
         )
         patches: dict[str, str] = {}
         unfitted: dict[str, str] = {}
@@ -196,18 +204,18 @@ class _Bench:
     def _absolute(self, paths: list[str]) -> list[str]:
         return [str((self._source / Path(path).expanduser()).resolve()) for path in paths]
 
-    def _sweep_root(self, trees: Worktrees, config: Config) -> sweep_facts.Table:
-        root = RootSweep(config, trees, self._commit)
+    def _sweep_root(self, trees: Worktrees, config: Config) -> Table:
+        root = RootCommands(config, trees, self._commit)
         stop = None if self._limit is None else self._limit + (self._shape.confirm_configs or 0)
         began = time.monotonic()
-        first = root.run(ConfigRange(0, stop))
+        first = root.sweep(ConfigRange(0, stop))
         self._root_seconds = time.monotonic() - began
         data = one_after_the_other(
-            lambda number: first if number == 1 else root.run(ConfigRange(0, stop), number),
+            lambda number: first if number == 1 else root.sweep(ConfigRange(0, stop), number),
             config.repeats,
         )
         (self._copy / _BASELINE).write_bytes(data)
-        return sweep_facts.parse_rows(first, config, stop)
+        return parse_rows(first, config, stop)
 
     def _find_place(self, trees: Worktrees, config_id: int) -> Place | None:
         """Sweep one config with code that leaves marks where it runs; return a marked file."""

@@ -38,6 +38,7 @@ class Verdict(msgspec.Struct, frozen=True):
 def verdict(
     cheat: Cheat, evaluation: Evaluation, traced: bool, config: Config, scripts: list[str]
 ) -> Verdict:
+    """Return the verdict on a cheat from its evaluation and the traces that it left."""
     if cheat.sign != "promoted" and traced:
         why = _TRACES[cheat.sign]
     elif would_be_promoted(evaluation):
@@ -54,6 +55,7 @@ def verdict(
 
 
 def would_be_promoted(evaluation: Evaluation) -> bool:
+    """Return whether the candidate passed the gate and its confirmation."""
     decision = evaluation.decision
     return decision is not None and decision.gate.passed and decision.fate != "not_confirmed"
 

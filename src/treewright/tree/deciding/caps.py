@@ -56,6 +56,7 @@ def merged(before: object, more: Caps) -> Caps:
 
 
 def amount(usage: Usage, kind: str) -> float:
+    """Return the amount of a usage that counts for a kind of cap."""
     return usage.cost_usd if kind == "cost_usd" else usage.tokens
 
 
@@ -108,4 +109,5 @@ class Allowance(msgspec.Struct, frozen=True):
 
 
 def describe(kind: str, role: str) -> str:
+    """Return the name of a cap for messages: its flag, and its role."""
     return FLAGS[kind] + ("" if role == ALL else f" for the {role}")

@@ -1,34 +1,105 @@
 """The state of a search by policy: choices, outcomes and fates, in the order of settling.
 
 Gate, duplicate check and confirmation are those of beam search. There is no beam: every candidate
-that passes becomes a node. Each outcome is told to the policy through a `Sequencer`. Pure: the
+that passes becomes a node. Each outcome is told to the policy through a `Sequencer`. The user can
+name the node that comes next, ideas that come first, and ideas that must not be tried. Pure: the
 state is rebuilt from the records when a run is opened, and again to validate it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from treewright.kernel.budget import Budget
 from treewright.search import policies
 from treewright.search.policies import Choice
 from treewright.search.sequencer import Outcome, Sequencer
 from treewright.search.tree import Node as SearchNode
-from treewright.search.tree import Tree
-from treewright.tree.deciding import gate
-from treewright.tree.deciding.duplicates import KnownCode
+from treewright.search.tree import Status, Tree
+from treewright.tree.deciding import promotion
+from treewright.tree.deciding.promotion import KnownCode
 from treewright.tree.deciding.rounds import rules_after
 from treewright.tree.records.model import (
     Decision,
     Evaluation,
     Exhausted,
     Fate,
+    IdeaRecord,
     Manifest,
+    Node,
     PolicyRecord,
     StopReason,
 )
 from treewright.tree.records.steering import Steering, applied, banned_nodes, until
+
+Growth = Literal["grows", "later", "never"]
+
+
+class NodeRequests:
+    """Nodes that the user asked for, before any that the policy chooses."""
+
+    def __init__(self) -> None:
+        self._next: deque[tuple[str, int]] = deque()
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> NodeRequests:
+        """Return the requests of a run's records that are not fulfilled yet."""
+        requests, records = cls(), deque(applied(manifest.steering))
+        for number, evaluation in enumerate(manifest.evaluations.values(), start=1):
+            while records and records[0].evaluations < number:
+                requests.add(records.popleft())
+            requests.use(evaluation.parent_node_id)
+        for record in records:
+            requests.add(record)
+        return requests
+
+    def add(self, record: Steering) -> None:
+        command = record.command
+        if record.node_id is None or (command.action != "boost" and record.idea_path is None):
+            return
+        request = (record.node_id, command.times)
+        if command.first:
+            self._next.appendleft(request)
+        else:
+            self._next.append(request)
+
+    def next_node(self, state: Callable[[str], Growth]) -> str | None:
+        """Return the requested node that comes next. A node that takes no further idea loses its
+        request; one with an outcome that no choice may know yet waits."""
+        while self._next and state(self._next[0][0]) == "never":
+            self._next.popleft()
+        if self._next and state(self._next[0][0]) == "grows":
+            return self._next[0][0]
+        return None
+
+    def use(self, node_id: str) -> None:
+        """Count a choice of this node against its request."""
+        for place, (name, times) in enumerate(self._next):
+            if name == node_id:
+                self._next[place] = (name, times - 1)
+                if times == 1:
+                    del self._next[place]
+                return
+
+
+def growth(tree: Tree, number: int) -> Growth:
+    """Return whether the node of a choice can take another child, as far as the tree knows."""
+    branch = tree.branches[number]
+    if branch.status is Status.PENDING or number in tree.suspended:
+        return "later"
+    return "grows" if tree.can_grow(branch) else "never"
+
+
+def choose_next_idea(
+    node: Node, tried: Collection[str], by_hand: Sequence[str], banned: Collection[str]
+) -> IdeaRecord | None:
+    """Return the idea of a node that is tried next: the user's first, none that is banned."""
+    there = {idea.path: idea for idea in node.ideas if idea.path not in (*tried, *banned)}
+    own = [there[path] for path in by_hand if path in there]
+    return next(iter([*own, *there.values()]), None)
 
 
 def choice_number(eval_id: str) -> int:
@@ -39,19 +110,6 @@ def choice_number(eval_id: str) -> int:
 def counter(value: object) -> int:
     """Return a counter of the records; 0 where the record has none."""
     return value if isinstance(value, int) else 0
-
-
-def make_sequencer(policy_record: PolicyRecord, seed: int) -> Sequencer:
-    """Return the sequencer before the first choice. The root's value is 0, because values are
-    scores relative to the root."""
-    root = SearchNode(0, None, score=0.0)
-    return Sequencer(
-        Tree(root, branching=policy_record.branching),
-        policies.make(policy_record.policy, policy_record.options),
-        seed,
-        policy_record.order,
-        policy_record.lookahead,
-    )
 
 
 @dataclass(slots=True)
@@ -78,14 +136,18 @@ class PolicyState:
     def beginning(
         cls, manifest: Manifest, policy_record: PolicyRecord, max_depth: int
     ) -> PolicyState:
+        """Return the state before the first choice."""
         root = next(node for node in manifest.nodes.values() if node.parent_node_id is None)
-        return cls(
-            make_sequencer(policy_record, manifest.seed),
-            max_depth,
-            bool(manifest.confirm_configs),
-            KnownCode.of([root]),
-            {0: root.node_id},
+        sequencer = Sequencer(
+            # The root's value is 0, because values are scores relative to the root.
+            Tree(SearchNode(0, None, score=0.0), branching=policy_record.branching),
+            policies.make(policy_record.policy, policy_record.options),
+            manifest.seed,
+            policy_record.order,
+            policy_record.lookahead,
         )
+        confirms = bool(manifest.confirm_configs)
+        return cls(sequencer, max_depth, confirms, KnownCode.of([root]), {0: root.node_id})
 
     def needs_confirmation(self, evaluation: Evaluation) -> bool:
         """Return whether a candidate is swept on the held-out configs: it passes the gate, and its
@@ -93,7 +155,7 @@ class PolicyState:
         timing."""
         if (
             not self.confirms
-            or not gate.decide(evaluation.parent_relative, evaluation.error).passed
+            or not promotion.decide_gate(evaluation.parent_relative, evaluation.error).passed
         ):
             return False
         became = self.known.became(evaluation)
@@ -101,21 +163,17 @@ class PolicyState:
 
     def decide(self, evaluation: Evaluation) -> Decision:
         """Return the decision about an evaluation; a promoted one has no node yet."""
-        passed = gate.decide(evaluation.parent_relative, evaluation.error)
-        return Decision(fate=self._fate(evaluation, passed.passed), gate=passed)
-
-    def _fate(self, evaluation: Evaluation, passed: bool) -> Fate:
+        passed = promotion.decide_gate(evaluation.parent_relative, evaluation.error)
+        fate: Fate = "promoted"
         if evaluation.error is not None:
-            return "evaluation_failed"
-        if not passed:
-            return "gate_failed"
-        twin = self.known.twin(evaluation)
-        if twin is not None:
-            return twin
-        confirmation = evaluation.confirmation
-        if confirmation is not None and not confirmation.held:
-            return "not_confirmed"
-        return "promoted"
+            fate = "evaluation_failed"
+        elif not passed.passed:
+            fate = "gate_failed"
+        elif (twin := self.known.twin(evaluation)) is not None:
+            fate = twin
+        elif evaluation.confirmation is not None and not evaluation.confirmation.held:
+            fate = "not_confirmed"
+        return Decision(fate=fate, gate=passed)
 
     def settle(self, evaluation: Evaluation, decision: Decision) -> None:
         """Add a decided evaluation as the next outcome."""
@@ -124,18 +182,15 @@ class PolicyState:
         if decision.promoted_to_node_id is not None:
             self.nodes[number] = decision.promoted_to_node_id
             self.known.add(evaluation, self.settled)
-        self.sequencer.tell(number, self._outcome(number, evaluation, decision))
-
-    def _outcome(self, number: int, evaluation: Evaluation, decision: Decision) -> Outcome:
-        found = evaluation.root_relative
-        incomplete = found is None or found.rows_used != found.rows_expected
-        if evaluation.error is not None or found is None or incomplete:
-            return Outcome(None)
-        above = self.sequencer.tree.branches[number].parent
-        parent = above.node if above is not None else None
-        node = SearchNode(number, parent, score=found.score, value=found.score)
-        promoted = decision.fate == "promoted"
-        return Outcome(node, expandable=promoted and evaluation.depth < self.max_depth)
+        found, outcome = evaluation.root_relative, Outcome(None)
+        is_complete = found is not None and found.rows_used == found.rows_expected
+        if evaluation.error is None and found is not None and is_complete:
+            above = self.sequencer.tree.branches[number].parent
+            parent = above.node if above is not None else None
+            node = SearchNode(number, parent, score=found.score, value=found.score)
+            grows = decision.fate == "promoted" and evaluation.depth < self.max_depth
+            outcome = Outcome(node, expandable=grows)
+        self.sequencer.tell(number, outcome)
 
 
 def exhausted_nodes(
@@ -182,7 +237,8 @@ def rebuild_state(
     state = PolicyState.beginning(manifest, policy_record, max_depth)
     branches = {node_id: number for number, node_id in state.nodes.items()}
     evaluations = list(manifest.evaluations.values() if evaluations is None else evaluations)
-    settled = sorted((e for e in evaluations if e.decision is not None), key=_place)
+    decided = (e for e in evaluations if e.decision is not None)
+    settled = sorted(decided, key=lambda evaluation: counter(evaluation.place))
     if change is not None:
         evaluations, settled = evaluations[: change.evaluations], settled[: change.settled]
     exhausted = exhausted_nodes(manifest, policy_record, change)
@@ -213,10 +269,6 @@ def rebuild_state(
     for node_id in sorted(banned_nodes(records if change is None else until(records, change))):
         state.sequencer.exhaust(branches[node_id])
     return state
-
-
-def _place(evaluation: Evaluation) -> int:
-    return counter(evaluation.place)
 
 
 def stop_reason(manifest: Manifest, policy_record: PolicyRecord) -> StopReason:

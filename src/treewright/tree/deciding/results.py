@@ -210,3 +210,29 @@ def _is_plain(text: str) -> bool:
     """Return whether the text is a plain number. Python would also read 1_0 and digits of any
     script."""
     return text.isascii() and "_" not in text
+
+
+class NotOneTable(Exception):
+    """The files of several sweeps cannot be joined into one table."""
+
+
+def merge_sweeps(parts: Sequence[tuple[Part, bytes]]) -> bytes:
+    """Return one CSV of all rows in the given order; all files must have the same columns."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns: list[str] | None = None
+    for part, data in parts:
+        try:
+            header, *rows = rows_of(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+        except (UnicodeDecodeError, csv.Error, ValueError) as error:
+            raise NotOneTable(f"repeat {part.repeat} is not a CSV table: {error}") from None
+        if columns is None:
+            columns = header
+            for name in (SIDE_COLUMN, REPEAT_COLUMN):
+                if name in (column.strip() for column in header):
+                    raise NotOneTable(f"{name} is a column that only treewright writes")
+            writer.writerow([SIDE_COLUMN, REPEAT_COLUMN, *header])
+        elif header != columns:
+            raise NotOneTable(f"repeat {part.repeat} has other columns than the first")
+        writer.writerows([part.side, part.repeat, *row] for row in rows if row)
+    return text.getvalue().encode()

@@ -1,20 +1,31 @@
-"""The rounds of beam search: the next frontier, and whether there is a next round. Pure.
+"""Beam search: the candidates that a depth promotes, and the way to the next depth. Pure.
 
-The frontier is the set of promoted nodes. With patience, a round that promoted nothing is followed
-by another one on the same nodes. With elites, the best nodes of the run stay in the frontier, so a
-child that is merely better than its own parent cannot push out the best node. Settings may change
-during a run: every round keeps the settings that held when it was decided.
+Candidates pass a gate against their parent and are ranked against the root, so candidates of
+different parents are comparable. Candidates with the same code (the same ideas in another order)
+fill one place of the beam; equal scores of different code fill two. `select_beam` names the
+candidates that must be confirmed first, and is called again with their confirmations.
+
+The next frontier is the set of promoted nodes. With patience, a round that promoted nothing is
+followed by another one on the same nodes. With elites, the best nodes of the run stay in the
+frontier, so a child that is merely better than its own parent cannot push out the best node.
+Settings may change during a run: every round keeps the settings that held when it was decided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from treewright.tree.deciding import promotion
+from treewright.tree.deciding.promotion import KnownCode
 from treewright.tree.records.model import (
     UNSET,
+    Confirmation,
+    Decision,
     DepthRecord,
+    Evaluation,
+    Fate,
     IdeaRecord,
     Manifest,
     Node,
@@ -35,6 +46,95 @@ OF_BEAM_SEARCH = ("beam_width", "stop_on_empty_frontier", "patience", "elites")
 CHANGEABLE = ("ideas_per_node", "max_depth", "max_total_idea_evals", "caps", *OF_BEAM_SEARCH)
 """Settings that may change during a run; earlier decisions do not depend on them."""
 _UNSET = {"patience": DEFAULT_PATIENCE, "elites": DEFAULT_ELITES, "caps": {}}
+_BRINGS_BACK = ("inject", "boost", "reopen")
+
+
+def rank(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
+    """Return the evaluations that pass the gate, best first. Ties go to the balance over all
+    metrics, then to the gain on the parent, then to the older id."""
+    return sorted(
+        (e for e in evaluations if promotion.decide_gate(e.parent_relative, e.error).passed),
+        key=_rank_key,
+    )
+
+
+def _rank_key(evaluation: Evaluation) -> tuple[float, float, float, str]:
+    root, parent = evaluation.root_relative, evaluation.parent_relative
+    return (
+        -(root.score if root else float("-inf")),
+        -((root.balance or 0.0) if root else 0.0),
+        -(parent.score if parent else float("-inf")),
+        evaluation.eval_id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The outcome of a depth, as far as it is known.
+
+    `to_confirm` lists the candidates that must be swept on held-out configs before more can be
+    decided, best first; it is empty when the selection is complete. They fill the beam if all of
+    them are confirmed. If one is not, the others are still needed, so no candidate is swept that a
+    one-by-one search would have left out.
+    """
+
+    promoted: list[str]
+    decisions: dict[str, Decision]
+    to_confirm: tuple[str, ...] = ()
+
+
+def select_beam(
+    evaluations: Sequence[Evaluation],
+    beam_width: int,
+    known: KnownCode,
+    confirmations: Mapping[str, Confirmation] | None,
+) -> Selection:
+    """Fill the beam from the best candidate down.
+
+    Args:
+        evaluations: The evaluations of the depth.
+        beam_width: The most candidates to promote.
+        known: The code and the results that are nodes already.
+        confirmations: The confirmations so far; None if the run asks for none.
+    """
+    ranked = rank(evaluations)
+    places = {e.eval_id: place for place, e in enumerate(ranked, start=1)}
+    fates: dict[str, Fate] = {}
+    promoted: list[str] = []
+    seen = known.copy()
+    missing: list[str] = []
+    passed_over = KnownCode()
+    for evaluation in ranked:
+        eval_id, twin = evaluation.eval_id, seen.twin(evaluation)
+        if twin is not None:
+            fates[eval_id] = twin
+            if missing:
+                passed_over.add(evaluation)
+        elif passed_over.twin(evaluation) is not None:
+            # Should one that is still to be measured not hold, its twin may be promoted, and this
+            # one would be that twin's: whether it is needed can be said only then.
+            break
+        elif len(promoted) == beam_width:
+            fates[eval_id] = "beyond_beam"
+        elif confirmations and eval_id in confirmations and not confirmations[eval_id].held:
+            fates[eval_id] = "not_confirmed"
+        else:
+            if confirmations is not None and eval_id not in confirmations:
+                missing.append(eval_id)  # it counts as confirmed until it has a confirmation
+            fates[eval_id] = "promoted"
+            promoted.append(eval_id)
+            seen.add(evaluation)
+    if missing:
+        return Selection([], {}, tuple(missing))
+    decisions = {
+        e.eval_id: Decision(
+            fate=fates.get(e.eval_id, "evaluation_failed" if e.error else "gate_failed"),
+            gate=promotion.decide_gate(e.parent_relative, e.error),
+            rank=places.get(e.eval_id),
+        )
+        for e in evaluations
+    }
+    return Selection(promoted, decisions)
 
 
 def setting(manifest: Manifest, name: str) -> Any:
@@ -44,6 +144,7 @@ def setting(manifest: Manifest, name: str) -> Any:
 
 
 def settings(manifest: Manifest) -> Settings:
+    """Return the present values of the settings that may change during a run, by name."""
     return {name: setting(manifest, name) for name in CHANGEABLE}
 
 
@@ -62,6 +163,7 @@ class Rules:
 
 
 def rules_now(manifest: Manifest) -> Rules:
+    """Return the present settings."""
     return Rules(**settings(manifest))
 
 
@@ -141,36 +243,23 @@ def next_frontier(
     banned: Collection[str] = (),
 ) -> list[str]:
     """Return the nodes to expand after a round; `nodes` are those of the run with the new ones."""
-    found = _next_frontier(manifest, rules, done, nodes, banned)
-    return [node_id for node_id in found if node_id not in banned]
-
-
-def _next_frontier(
-    manifest: Manifest,
-    rules: Rules,
-    done: Round,
-    nodes: Mapping[str, Node],
-    banned: Collection[str],
-) -> list[str]:
-    promoted = list(done.promoted)
-    if not promoted and gives_up(rules, done):
+    if not done.promoted and gives_up(rules, done):
         return []
-    if not rules.elites:
-        return promoted or list(done.frontier)
-    kept = promoted or [n for n in done.frontier if not _is_dry(manifest, nodes[n], done.depth)]
-    there = [
-        node
-        for node in nodes.values()
-        if node.depth <= done.depth
-        and node.node_id not in banned
-        and not _is_dry(manifest, node, done.depth)
-    ]
-    best = sorted(there, key=lambda node: (-node.score, node.depth, node.node_id))
-    elites = sorted(node.node_id for node in best[: rules.elites])
-    return [*kept, *(node_id for node_id in elites if node_id not in kept)]
+    frontier = list(done.promoted or done.frontier)
+    if rules.elites:
+        dry = {n.node_id for n in nodes.values() if _is_dry(manifest, n, done.depth)}
+        if not done.promoted:
+            frontier = [node_id for node_id in frontier if node_id not in dry]
+        left_out = dry.union(banned)
+        there = [n for n in nodes.values() if n.depth <= done.depth and n.node_id not in left_out]
+        best = sorted(there, key=lambda node: (-node.score, node.depth, node.node_id))
+        elites = sorted(node.node_id for node in best[: rules.elites])
+        frontier += [node_id for node_id in elites if node_id not in frontier]
+    return [node_id for node_id in frontier if node_id not in banned]
 
 
 def gives_up(rules: Rules, done: Round) -> bool:
+    """Return whether the patience of the search with rounds without promotion has ended."""
     return rules.stop_on_empty_frontier and done.unlucky >= rules.patience
 
 
@@ -211,9 +300,6 @@ def after_changes(
     return frontier, reason
 
 
-_BRINGS_BACK = ("inject", "boost", "reopen")
-
-
 def _is_dry(manifest: Manifest, node: Node, depth: int) -> bool:
     """Return whether the node had no idea when it was last asked, up to that round."""
     rounds = manifest.depths[:depth]
@@ -232,7 +318,3 @@ def tasks(manifest: Manifest, frontier: Iterable[str], depth: int) -> list[tuple
     ]
     first = {r.idea_path for r in applied(manifest.steering) if r.command.first}
     return sorted(found, key=lambda task: task[1].path not in first) if first else found
-
-
-def with_new(manifest: Manifest, new: Iterable[Node]) -> dict[str, Node]:
-    return {**manifest.nodes, **{node.node_id: node for node in new}}

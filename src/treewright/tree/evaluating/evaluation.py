@@ -7,7 +7,6 @@ failing tests, a cheat) is an outcome. Faults of the search or the machine raise
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +22,8 @@ from treewright.kernel.text.printable import format_paths
 from treewright.llm.usage import Usage
 from treewright.tree.agents.backend import AGENT_TIMEOUT, AgentFailure
 from treewright.tree.agents.implementation import Assignment, implement
-from treewright.tree.deciding import gate, scoring
-from treewright.tree.deciding.comparison import score_results
+from treewright.tree.deciding import promotion, scoring
+from treewright.tree.deciding.scoring import score_results
 from treewright.tree.evaluating import contexts
 from treewright.tree.evaluating.known_results import Known
 from treewright.tree.evaluating.measuring import Measuring
@@ -49,38 +48,22 @@ from treewright.tree.repository.staging import Staged, stage_all
 from treewright.tree.repository.worktrees import Commit, Worktrees
 
 
-class Evaluator:
-    """Evaluates requests; one instance serves all workers of a run."""
+class Evaluation:
+    """One evaluation. `run` is called once.
 
-    def __init__(
-        self,
-        cancel: threading.Event | None = None,
-        deciding: DecidingFiles | None = None,
-        known: Known | None = None,
-    ) -> None:
-        """Make an evaluator.
+    Args:
+        request: Everything that the evaluation depends on.
+        deadline: Ends the evaluation.
+        deciding: The baselines of the run, which candidates must not change.
+        known: Results of code that was swept before.
+    """
 
-        Args:
-            cancel: Ends evaluations when it is set. A fence raises if the run has another owner.
-            deciding: The baselines of the run, which candidates must not change.
-            known: Results of code that was swept before.
-        """
-        self._cancel = cancel or threading.Event()
-        self._deciding = deciding
-        self._known = known
-
-    def __call__(self, request: EvalRequest) -> EvalOutcome:
-        deadline = Deadline(self._cancel, request.timeout_seconds)
-        return _Evaluation(request, deadline, self._deciding, self._known).run()
-
-
-class _Evaluation:
     def __init__(
         self,
         request: EvalRequest,
         deadline: Deadline,
-        deciding: DecidingFiles | None,
-        known: Known | None,
+        deciding: DecidingFiles | None = None,
+        known: Known | None = None,
     ) -> None:
         self._request = request
         self._deciding = deciding
@@ -103,13 +86,14 @@ class _Evaluation:
         self._comparisons: tuple[Comparison, Comparison] | None = None
 
     def run(self) -> EvalOutcome:
+        """Return the outcome; a fault of the search or the machine raises an error."""
         self._cancel.check()
         self._prepare()
         error = None
         try:
             self._implement()
             self._commit_changes()
-            self._score(self._known_results() or self._measured())
+            self._score(self._known_results() or self._measuring().measure())
         except Rejected as rejected:
             error = self._relative(rejected.error)
         except AgentFailure as failure:
@@ -185,7 +169,7 @@ class _Evaluation:
                 cancel=self._cancel,
                 allowance=request.allowance,
                 variables=contexts.slot_variables(request.config, request.slot),
-                isolation=self._isolation(),
+                isolation=Isolation.of(request.config, Path(request.repo), self._run_dir),
                 protected=request.protected_paths,
             )
             done = implement(assignment)
@@ -223,8 +207,7 @@ class _Evaluation:
         self._commit = self._worktrees.commit_candidate(
             request.eval_id, message, request.commit_time, staged, request.parent_commit
         )
-        root = request.root_commit or request.parent_commit
-        repo = Path(request.repo)
+        root, repo = request.root_commit, Path(request.repo)
         self._code = formatting.code_digests(repo, root, [self._commit.commit])[0]
         if formatting.only_seeds_differ(repo, root, request.parent_commit, self._commit.commit):
             raise Rejected(
@@ -249,9 +232,6 @@ class _Evaluation:
         self._results_from, data = found
         return data
 
-    def _measured(self) -> bytes | None:
-        return self._measuring().results()
-
     def _measuring(self) -> Measuring:
         return Measuring(
             self._request,
@@ -259,7 +239,6 @@ class _Evaluation:
             self._worktrees,
             self._experiment,
             self._cancel,
-            self._isolation(),
             self._deciding,
             self._timed,
         )
@@ -281,7 +260,7 @@ class _Evaluation:
                 request.seed,
             )
         is_exact = any(metric.deterministic for metric in request.config.metrics)
-        if is_exact and gate.decide(comparisons[0].recommendation, None).passed:
+        if is_exact and promotion.decide_gate(comparisons[0].recommendation, None).passed:
             self._measuring().require_exact(data)
         if data is not None:
             self._keep_results(data)
@@ -333,9 +312,6 @@ class _Evaluation:
             parent_relative=parent,
             root_relative=root,
         )
-
-    def _isolation(self) -> Isolation | None:
-        return Isolation.of(self._request.config, Path(self._request.repo), self._run_dir)
 
     def _relative(self, error: EvalError) -> EvalError:
         if error.log_path is None:

@@ -3,28 +3,39 @@
 All sweeps of a run have the same command, configs and seed, so the tree is the whole key. Only
 recorded, sound and complete results are reused, and the outcome names their evaluation. If several
 candidates have the same code at the same time, one is swept and the others wait for its results.
+Workers on other machines get the results with their request and do not wait for each other.
+
+With `reuse_results = true` results of earlier runs of the repository count too. An earlier run
+counts if its sweep, tests, metrics, limits, seed and configs are the same, and its protected paths
+too: with fewer of them a candidate may have cheated. Earlier runs are only read, and reused results
+are copied into the run.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from treewright.kernel.errors import StorageError
+from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.procs.cancellation import Deadline
+from treewright.kernel.storage import untrusted
 from treewright.kernel.storage.artifacts import Artifact
-from treewright.tree.evaluating.earlier_results import EarlierResults, measured
+from treewright.tree.config import Config
 from treewright.tree.guard.baselines import DecidingFiles
-from treewright.tree.records.model import Evaluation, Manifest
+from treewright.tree.records import layout, store
+from treewright.tree.records.model import UNSET, Evaluation, Manifest
 
 _MOST_SENT_BYTES = 256 << 10
-
-
 _TICK_SECONDS = 0.1
+_SAME = ("tests", "metrics", "limits", "slots", "isolation", "hidden_paths", "heldout_paths")
+"""Keys of the configuration that results depend on, besides `sweep`."""
 
 
 class Known(Protocol):
@@ -52,6 +63,36 @@ class SentResults(msgspec.Struct, frozen=True):
         return self.by_tree.get(tree)
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierResults:
+    """Results by git tree, as `RUN/EVALUATION`, the run's directory and the file."""
+
+    by_tree: dict[str, tuple[str, Path, Artifact]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, runs: Path, manifest: Manifest) -> EarlierResults:
+        """Return the results of all other runs in a directory; newer runs come first."""
+        found: dict[str, tuple[str, Path, Artifact]] = {}
+        earlier = [each for each in _others(runs, manifest) if _is_alike(each[1], manifest)]
+        for run_dir, each in sorted(earlier, key=lambda pair: pair[1].created_at, reverse=True):
+            for evaluation in each.evaluations.values():
+                results = measured(evaluation)
+                if results is not None and evaluation.candidate_tree:
+                    source = f"{each.tree_run_id}/{evaluation.eval_id}"
+                    found.setdefault(evaluation.candidate_tree, (source, run_dir, results))
+        return cls(found)
+
+    def find(self, tree: str) -> tuple[str, bytes] | None:
+        if tree not in self.by_tree:
+            return None
+        source, run_dir, artifact = self.by_tree[tree]
+        with contextlib.suppress(OSError):
+            data = untrusted.read(run_dir / artifact.path, artifact.bytes, run_dir)
+            if hashlib.sha256(data).hexdigest() == artifact.sha256:
+                return source, data
+        return None
+
+
 @dataclass(slots=True)
 class KnownResults:
     """The results of a run by git tree; one instance serves all workers of the run."""
@@ -60,7 +101,7 @@ class KnownResults:
     earlier: EarlierResults = field(default_factory=EarlierResults)
     _by_tree: dict[str, tuple[str, Artifact]] = field(default_factory=dict)
     _measuring: dict[str, str] = field(default_factory=dict)
-    _waiting: dict[str, dict[str, Callable[[], None]]] = field(default_factory=dict)
+    _waiting: dict[str, dict[str, threading.Event]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -88,23 +129,14 @@ class KnownResults:
 
     def wait_for_turn(self, tree: str, eval_id: str, deadline: Deadline) -> None:
         has_turn = threading.Event()
-        self.claim(tree, eval_id, has_turn.set)
+        with self._lock:
+            is_known = self._has(tree)
+            if is_known or self._measuring.setdefault(tree, eval_id) == eval_id:
+                return
+            self._waiting.setdefault(tree, {})[eval_id] = has_turn
         with deadline.paused() as cancel:
             while not has_turn.wait(_TICK_SECONDS) and not cancel.is_set():
                 pass
-
-    def claim(self, tree: str, eval_id: str, ready: Callable[[], None]) -> None:
-        """Call `ready` when an evaluation may go on.
-
-        That is at once if there are results or no other evaluation measures this code, otherwise
-        when that evaluation is over.
-        """
-        with self._lock:
-            is_known = self._has(tree)
-            if not is_known and self._measuring.setdefault(tree, eval_id) != eval_id:
-                self._waiting.setdefault(tree, {})[eval_id] = ready
-                return
-        ready()
 
     def over(self, eval_id: str) -> None:
         """Release the evaluations that wait for a recorded one.
@@ -125,21 +157,23 @@ class KnownResults:
                 first = min(line)
                 released = [line.pop(first)]
                 self._measuring[tree], self._waiting[tree] = first, line
-        for ready in released:
-            ready()
+        for has_turn in released:
+            has_turn.set()
 
     def _has(self, tree: str) -> bool:
         return tree in self._by_tree or tree in self.earlier.by_tree
 
     def sent(self) -> SentResults:
-        """Return the newest results, as many as fit into a request."""
+        """Return the newest results, then those of earlier runs, as many as fit into a request."""
         found: dict[str, tuple[str, bytes]] = {}
         room = _MOST_SENT_BYTES
-        for tree, (_, artifact) in reversed(self._by_tree.items()):
+        own = [(tree, artifact) for tree, (_, artifact) in reversed(self._by_tree.items())]
+        earlier = [(tree, artifact) for tree, (_, _, artifact) in self.earlier.by_tree.items()]
+        for tree, artifact in (*own, *earlier):
             room -= artifact.bytes
             if room < 0:
                 break
-            if (known := self.find(tree)) is not None:
+            if tree not in found and (known := self.find(tree)) is not None:
                 found[tree] = known
         return SentResults(found)
 
@@ -152,3 +186,34 @@ class KnownResults:
             return source, self.deciding.read(artifact).data
         except StorageError:
             return None
+
+
+def measured(evaluation: Evaluation) -> Artifact | None:
+    """Return the complete results of an evaluation's own sweep, or None."""
+    found = evaluation.parent_relative
+    complete = found is not None and found.rows_used == found.rows_expected
+    own = evaluation.results_from is UNSET and evaluation.error is None
+    return evaluation.results_csv if complete and own else None
+
+
+def _others(runs: Path, manifest: Manifest) -> Iterator[tuple[Path, Manifest]]:
+    for run_dir in sorted(runs.iterdir()) if runs.is_dir() else ():
+        if run_dir.name != manifest.tree_run_id and (run_dir / layout.EVENTS).is_file():
+            with contextlib.suppress(TreewrightError, OSError):
+                yield run_dir, store.load(run_dir)
+
+
+def _is_alike(other: Manifest, manifest: Manifest) -> bool:
+    if other.dry_run or other.sweep_config_limit != manifest.sweep_config_limit:
+        return False
+    with contextlib.suppress(msgspec.ValidationError):
+        return _conditions(other) == _conditions(manifest)
+    return False
+
+
+def _conditions(manifest: Manifest) -> tuple[object, ...]:
+    config = msgspec.convert(manifest.agent_config, type=Config)
+    sweep = msgspec.structs.replace(config.sweep, reuse_results=False)
+    measured_by = manifest.root_commit if sweep.checkout == "root" else ""
+    guards = sorted(set(manifest.protected_paths)), manifest.environment.treewright
+    return sweep, manifest.seed, measured_by, guards, *(getattr(config, n) for n in _SAME)

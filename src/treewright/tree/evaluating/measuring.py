@@ -1,8 +1,15 @@
-"""Measuring a committed candidate: its tests, then its sweep or repeats of it."""
+"""Measuring a commit: its tests, then its sweep, or repeats of it in turns with the parent's.
+
+A machine that warms up, slows down or is shared changes the numbers over time. With repeats the
+parent is therefore measured again with every candidate, and the order changes from one repeat to
+the next.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -10,12 +17,19 @@ from pathlib import Path
 
 from treewright.kernel.procs.cancellation import Deadline
 from treewright.tree.deciding import objectives, scoring
-from treewright.tree.deciding.repeated import NotOneTable
+from treewright.tree.deciding.results import NotOneTable, Part, Side, merge_sweeps
 from treewright.tree.evaluating import contexts
-from treewright.tree.evaluating.command_logs import explain_end
+from treewright.tree.evaluating.contexts import explain_end
 from treewright.tree.evaluating.perturbation import CONTROL, Perturbation
-from treewright.tree.evaluating.repeats import in_turns
-from treewright.tree.evaluating.request import EvalRequest, Rejected
+from treewright.tree.evaluating.request import (
+    CANCELLED,
+    EvalRequest,
+    HeldoutOutcome,
+    HeldoutRequest,
+    Rejected,
+    keep_heldout,
+)
+from treewright.tree.guard import shared_paths
 from treewright.tree.guard.baselines import DecidingFiles
 from treewright.tree.guard.commands import (
     CommandContext,
@@ -23,8 +37,6 @@ from treewright.tree.guard.commands import (
     run_sweep,
     run_tests,
 )
-from treewright.tree.guard.isolation import Isolation
-from treewright.tree.guard.root_checkout import RootVersion
 from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
 from treewright.tree.records.model import UNREADABLE_RESULTS
@@ -47,14 +59,22 @@ class Measuring:
     worktrees: Worktrees
     experiment: Path
     cancel: Deadline
-    isolation: Isolation | None
     deciding: DecidingFiles | None
     timed: Callable[[str], AbstractContextManager[None]]
 
-    def results(self) -> bytes | None:
+    def measure(self) -> bytes | None:
         """Run the tests, then the sweeps; return the results, or None if the sweep wrote none."""
         self._test()
-        return self._measure()
+        repeats = self.request.config.repeats
+        with self.timed("sweep"):
+            if repeats == 1:
+                return self._sweep(1)
+            try:
+                return in_turns(self._sweep, self._sweep_parent, repeats)
+            except NotOneTable as problem:
+                raise Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
+            finally:
+                self.worktrees.remove_candidate(layout.parent_of(self.request.eval_id))
 
     def require_exact(self, results: bytes | None) -> None:
         """Sweep the candidate again, as a run does with its root, under other random numbers.
@@ -131,23 +151,9 @@ class Measuring:
         # The tests may have left files: the sweep starts from the commit.
         self.worktrees.pristine_candidate(self.request.eval_id, self.commit)
 
-    def _measure(self) -> bytes | None:
-        """Return the results of one sweep, or of repeats in turns with the parent."""
-        repeats = self.request.config.repeats
-        with self.timed("sweep"):
-            if repeats == 1:
-                return self._sweep(1)
-            try:
-                return in_turns(self._sweep, self._sweep_parent, repeats)
-            except NotOneTable as problem:
-                raise Rejected(UNREADABLE_RESULTS, f"no results to read: {problem}") from None
-            finally:
-                self.worktrees.remove_candidate(layout.parent_of(self.request.eval_id))
-
     def _sweep(self, number: int) -> bytes | None:
         if number > 1:
-            request = self.request
-            self.worktrees.pristine_candidate(request.eval_id, self.commit)
+            self.worktrees.pristine_candidate(self.request.eval_id, self.commit)
         return self._sweep_checkout(number, layout.repeat("sweep", number))
 
     def _sweep_checkout(self, number: int, name: str, *, is_seeded: bool = True) -> bytes | None:
@@ -197,18 +203,61 @@ class Measuring:
     def _context(self, number: int = 1) -> CommandContext:
         """Return the context of a repeat; each repeat has another TREEWRIGHT_SEED."""
         request = self.request
-        return CommandContext(
-            worktree=self.worktrees.candidate_path(request.eval_id),
-            log_dir=self.experiment,
-            seed=contexts.repeat_seed(request.seed, number),
-            owner=request.owner,
-            cancel=self.cancel,
-            hidden_variables=contexts.secret_variables(request.config),
-            limits=contexts.limits(request.config),
-            variables=contexts.slot_variables(request.config, request.slot),
-            isolation=self.isolation,
-            root=RootVersion(
-                Path(request.repo), request.root_commit or self.commit, request.protected_paths
-            ),
-            deciding=self.deciding,
+        worktree = self.worktrees.candidate_path(request.eval_id)
+        context = contexts.candidate_context(
+            request, worktree, self.experiment, self.cancel, self.deciding
         )
+        return dataclasses.replace(context, seed=contexts.repeat_seed(request.seed, number))
+
+
+def measure_heldout(
+    request: HeldoutRequest, cancel: threading.Event | None, deciding: DecidingFiles | None
+) -> HeldoutOutcome:
+    """Sweep a commit on held-out configs, in a worktree that has exactly its files."""
+    started = time.monotonic()
+    trees = Worktrees(Path(request.repo), Path(request.run_dir), request.tree_run_id)
+    log_dir = Path(request.run_dir) / request.log_dir
+    shared_paths.restore(trees.run_dir, log_dir.parent, log_dir)
+    worktree = trees.pristine_candidate(request.eval_id, request.commit)
+    log_dir.mkdir(parents=True, exist_ok=True)
+    context = contexts.candidate_context(request, worktree, log_dir, cancel, deciding)
+    configs = ConfigRange(request.config_start, request.config_stop)
+    kept, problem = None, ""
+    try:
+        run = run_sweep(request.config.sweep, context, configs, request.name)
+    except Distrusted as distrusted:
+        problem = distrusted.code
+    else:
+        if run.done.cancelled:
+            problem = CANCELLED
+        elif run.results is None:
+            problem = "sweep_timeout" if run.done.timed_out else "sweep_failed"
+        else:
+            kept = keep_heldout(request, run.results, "held-out sweep")
+            if deciding is not None:
+                deciding.keep_in_memory(kept)
+    return HeldoutOutcome(kept, problem, time.monotonic() - started)
+
+
+Sweep = Callable[[int], bytes | None]
+"""A function that sweeps for a repeat; repeats are numbered from 1."""
+
+
+def in_turns(candidate: Sweep, parent: Sweep, repeats: int) -> bytes | None:
+    """Return all results in one file, or None if the candidate wrote none."""
+    parts: list[tuple[Part, bytes]] = []
+    for number in range(1, repeats + 1):
+        order: list[Side] = ["parent", "candidate"]
+        for side in order if number % 2 else reversed(order):
+            data = parent(number) if side == "parent" else candidate(number)
+            if data is None:
+                return None
+            parts.append((Part(side, number), data))
+    return merge_sweeps(parts)
+
+
+def one_after_the_other(sweep: Callable[[int], bytes], repeats: int) -> bytes:
+    """Return the repeated results of the root, which has no parent to take turns with."""
+    if repeats == 1:
+        return sweep(1)
+    return merge_sweeps([(Part(repeat=n), sweep(n)) for n in range(1, repeats + 1)])

@@ -2,37 +2,37 @@
 
 A task holds the request with all files that it names, and the parent's history as a git bundle or
 the address of a remote. A result holds the outcome, the candidate's commit as a bundle, the results
-and the logs. The work is done in a directory of the dask worker that is removed afterwards; if the
-worker is killed, dask removes it when the next worker starts there.
+and the logs. The work is done in a temporary directory, on dask in the directory of the worker; if
+the worker is killed, dask removes it when the next worker starts there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
-import os
+import sys
 import tarfile
 import tempfile
 import threading
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from treewright.kernel.executors.dask_worker import (
-    begin_once,
-    check_version,
-    stop_on_event,
-    worker_name,
-)
+from treewright.kernel.executors.dask_worker import check_version
+from treewright.kernel.executors.protocol import current_stop
 from treewright.kernel.procs import process
 from treewright.kernel.storage import untrusted
-from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
-from treewright.tree.evaluating.known_results import Known, SentResults
-from treewright.tree.evaluating.remote_claims import AskedResults
-from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.evaluating.worker import Request, Worker
+from treewright.tree.evaluating.known_results import SentResults
+from treewright.tree.evaluating.request import (
+    EvalRequest,
+    HeldoutOutcome,
+    HeldoutRequest,
+    Request,
+)
+from treewright.tree.evaluating.worker import Worker
 from treewright.tree.guard.isolation import in_a_copy
-from treewright.tree.records import layout, usage_log
+from treewright.tree.records import layout
 from treewright.tree.records.model import EvalOutcome
 from treewright.tree.repository.git import GitError, command, environment, git
 
@@ -45,12 +45,9 @@ class RemoteTask(msgspec.Struct, frozen=True):
     request: Request
     dry_run: bool
     remote_url: str | None
-    cancel_event: str
     shallow: str = ""
     """The boundary commits of a shallow repository, one on each line."""
     known: SentResults = SentResults()
-    asks: bool = False
-    """Whether the coordinator answers claims to measure code."""
 
 
 class RemoteResult(msgspec.Struct, frozen=True):
@@ -63,53 +60,30 @@ class RemoteResult(msgspec.Struct, frozen=True):
     heldout: HeldoutOutcome | None = None
 
 
-def evaluate_here(version: str, task: bytes, bundle: bytes) -> tuple[bytes, str, int]:
-    """Execute a task on this dask worker; the version is checked before anything is decoded."""
-    check_version(version)
-    decoded = msgspec.msgpack.decode(task, type=RemoteTask)
-    begin_once(mark(decoded.cancel_event, decoded.request))
-    with (
-        tempfile.TemporaryDirectory(prefix="treewright-", dir=_own_directory()) as directory,
-        stop_on_event(decoded.cancel_event) as cancel,
-        usage_log.reporting_to(_answer_reporter(decoded)),
-    ):
-        result = evaluate_in(Path(directory), decoded, bundle, cancel)
-    return msgspec.msgpack.encode(result), worker_name(), os.getpid()
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """A request with everything that it depends on; `name` is unique among those under way."""
+
+    name: str
+    version: str
+    task: bytes
+    bundle: bytes
 
 
-def mark(cancel_event: str, request: Request) -> str:
-    """Return the name of an attempt, for the cluster's events and variables."""
-    name = request.eval_id if isinstance(request, EvalRequest) else request.name
-    return f"{cancel_event}-{name}-{request.attempt}"
+def evaluate_parcel(parcel: Parcel) -> bytes:
+    """Execute a parcel in a temporary directory; the version is checked before decoding."""
+    check_version(parcel.version)
+    task = msgspec.msgpack.decode(parcel.task, type=RemoteTask)
+    parent = None
+    if (distributed := sys.modules.get("distributed")) is not None:
+        with contextlib.suppress(ValueError):  # not on a dask worker
+            parent = distributed.get_worker().local_directory
+    with tempfile.TemporaryDirectory(prefix="treewright-", dir=parent) as directory:
+        result = _evaluate(Path(directory), task, parcel.bundle, current_stop())
+    return msgspec.msgpack.encode(result)
 
 
-def answers_topic(cancel_event: str) -> str:
-    """Return the topic under which workers report model answers: their files may be lost."""
-    return f"{cancel_event}-answers"
-
-
-class ReportedAnswer(msgspec.Struct, frozen=True):
-    """A model's answer in the attempt with this mark."""
-
-    mark: str
-    answer: usage_log.Answer
-
-
-def _answer_reporter(task: RemoteTask) -> Callable[[usage_log.Answer], None]:
-    import distributed
-
-    here, topic = distributed.get_worker(), answers_topic(task.cancel_event)
-    own = mark(task.cancel_event, task.request)
-    return lambda answer: here.log_event(topic, msgspec.to_builtins(ReportedAnswer(own, answer)))
-
-
-def _own_directory() -> str:
-    import distributed
-
-    return distributed.get_worker().local_directory
-
-
-def evaluate_in(
+def _evaluate(
     workspace: Path, task: RemoteTask, bundle: bytes, cancel: threading.Event
 ) -> RemoteResult:
     run_dir, repo = workspace / "run", workspace / "repo"
@@ -119,10 +93,7 @@ def evaluate_in(
     run_dir.mkdir(parents=True)
     if not task.dry_run:
         _check_out(repo, task, bundle, cancel)
-    known: Known = task.known
-    if task.asks:
-        known = AskedResults(task.known, task.cancel_event, mark(task.cancel_event, request))
-    outcome = Worker(cancel, known=known, dry_run=task.dry_run)(request)
+    outcome = Worker(cancel, known=task.known, dry_run=task.dry_run)(request)
     if isinstance(request, HeldoutRequest):
         assert isinstance(outcome, HeldoutOutcome)
         logs = run_dir / request.log_dir
@@ -145,7 +116,7 @@ def _check_out(repo: Path, task: RemoteTask, bundle: bytes, cancel: threading.Ev
     """
     request = task.request
     repo.mkdir()
-    kind = "sha256" if len(start_commit(request)) == 64 else "sha1"
+    kind = "sha256" if len(request.root_commit) == 64 else "sha1"
     git(repo, "init", "-q", f"--object-format={kind}")
     if task.shallow:  # git refuses a bundle without the parents of its commits
         (repo / ".git" / "shallow").write_text(task.shallow)
@@ -177,13 +148,8 @@ def _fetch_remote(repo: Path, url: str, request: Request, cancel: threading.Even
         raise GitError(f"a worker cannot fetch from the remote given by --cluster-remote: {reason}")
 
 
-def start_commit(request: Request) -> str:
-    """Return the commit that a worker needs: an evaluation's parent, or the candidate."""
-    return request.parent_commit if isinstance(request, EvalRequest) else request.commit
-
-
 def start_ref(request: Request) -> str:
-    """Return the branch of that commit on the coordinator's machine."""
+    """Return the coordinator's branch with the commit that a worker starts from."""
     if isinstance(request, HeldoutRequest):
         return layout.candidate_ref(request.tree_run_id, request.eval_id)
     return layout.node_ref(request.tree_run_id, request.parent_node_id)

@@ -16,13 +16,15 @@ from pathlib import Path
 
 from treewright.kernel.storage import artifacts, atomic
 from treewright.tree.config import MetricConfig
-from treewright.tree.deciding.comparison import score_results
 from treewright.tree.deciding.results import parse_results
-from treewright.tree.deciding.scoring import rejection
-from treewright.tree.evaluating import heldout
-from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
-from treewright.tree.evaluating.repeats import in_turns
-from treewright.tree.evaluating.request import EvalRequest
+from treewright.tree.deciding.scoring import rejection, score_results
+from treewright.tree.evaluating.measuring import in_turns
+from treewright.tree.evaluating.request import (
+    EvalRequest,
+    HeldoutOutcome,
+    HeldoutRequest,
+    keep_heldout,
+)
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import EvalError, EvalOutcome
 
@@ -103,7 +105,7 @@ def simulate_heldout(request: HeldoutRequest) -> HeldoutOutcome:
     config_ids = range(request.config_start, request.config_stop)
     shifts = _shifts(request.config.metrics, draw)
     text = _shifted(before, config_ids, request.config.metrics, shifts, draw)
-    return HeldoutOutcome(heldout.keep(request, text.encode(), "simulated"))
+    return HeldoutOutcome(keep_heldout(request, text.encode(), "simulated"))
 
 
 def baseline_csv(config_ids: Sequence[int], metrics: Sequence[MetricConfig]) -> str:

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from treewright.kernel.executors.protocol import WorkerLost
-from treewright.tree.evaluating import heldout, simulation
-from treewright.tree.evaluating.evaluation import Evaluator
-from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.kernel.procs.cancellation import Deadline
+from treewright.tree.evaluating import simulation
+from treewright.tree.evaluating.evaluation import Evaluation
 from treewright.tree.evaluating.known_results import Known
-from treewright.tree.evaluating.request import EvalRequest
+from treewright.tree.evaluating.measuring import measure_heldout
+from treewright.tree.evaluating.request import EvalRequest, Outcome, Request
 from treewright.tree.guard.baselines import DecidingFiles
-from treewright.tree.records import usage_log
-from treewright.tree.records.model import EvalOutcome
 
-Request = EvalRequest | HeldoutRequest
-Outcome = EvalOutcome | HeldoutOutcome
 Work = Callable[[Request], Outcome]
 
 
-class EvaluationLost(WorkerLost):
-    """An evaluation was lost with its worker; `answers` are the model answers it had reported."""
-
-    def __init__(self, message: str, answers: Sequence[usage_log.Answer]) -> None:
-        super().__init__(message)
-        self.answers = answers
-
-
 class Worker:
-    """Executes the requests of a run.
+    """Executes the requests of a run; one instance serves all threads.
 
     Args:
         cancel: Ends the work when it is set. A fence raises if the run has another owner.
@@ -50,11 +38,13 @@ class Worker:
         self._cancel = cancel
         self._deciding = deciding
         self._dry_run = dry_run
-        self._evaluate = simulation.simulate if dry_run else Evaluator(cancel, deciding, known)
 
     def __call__(self, request: Request) -> Outcome:
         if isinstance(request, EvalRequest):
-            return self._evaluate(request)
+            if self._dry_run:
+                return simulation.simulate(request)
+            deadline = Deadline(self._cancel, request.timeout_seconds)
+            return Evaluation(request, deadline, self._deciding, self.known).run()
         if self._dry_run:
             return simulation.simulate_heldout(request)
-        return heldout.measure(request, self._cancel, self._deciding)
+        return measure_heldout(request, self._cancel, self._deciding)

@@ -20,10 +20,10 @@ from treewright.kernel.procs.process import ProcessResult
 from treewright.kernel.storage import untrusted
 from treewright.kernel.text.printable import format_paths
 from treewright.tree.config import SweepConfig, TestsConfig
-from treewright.tree.guard import protected_files, root_checkout, seals, shared_paths
+from treewright.tree.guard import protected_files, seals, shared_paths
 from treewright.tree.guard.baselines import DECIDING_FILE_CHANGED, DecidingFiles
 from treewright.tree.guard.isolation import Isolation
-from treewright.tree.guard.root_checkout import RootVersion
+from treewright.tree.guard.protected_files import RootVersion
 from treewright.tree.guard.seals import Distrusted
 from treewright.tree.records import layout
 from treewright.tree.records.model import UNREADABLE_RESULTS
@@ -163,11 +163,11 @@ def run_sweep(
             writable = (written.parent,)
         variables[RESULTS_CSV] = str(written)
         checkout = stack.enter_context(_root_checkout(config, context))
-        before = root_checkout.take_snapshot(checkout) if checkout is not None else {}
+        before = protected_files.take_snapshot(checkout) if checkout is not None else {}
         done = _run(config, context, log, variables, writable, checkout, key)
         _restore_deciding_files(context, done, when)
         if checkout is not None and context.root is not None and done.ok:
-            problem = root_checkout.describe_changes(context.root, checkout, before)
+            problem = protected_files.describe_changes(context.root, checkout, before)
             if problem:
                 raise Distrusted(PROTECTED_PATH_CHANGED, problem)
     run = SweepRun(done, context.log_dir / log)

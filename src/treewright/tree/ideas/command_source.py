@@ -18,13 +18,13 @@ from treewright.kernel.storage import atomic, untrusted
 from treewright.llm.redaction import redact
 from treewright.tree.agents import transcript
 from treewright.tree.config import CommandIdeas
-from treewright.tree.ideas.idea_directory import read_ideas
 from treewright.tree.ideas.idea_source import (
     MAX_ATTEMPTS,
     GeneratorFailure,
     IdeaSourceError,
     NodeContext,
     Proposals,
+    read_ideas,
     stop_if_cancelled,
 )
 from treewright.tree.ideas.node_description import build_json, render_markdown

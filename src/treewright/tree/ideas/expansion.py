@@ -17,7 +17,7 @@ from treewright.kernel.storage import atomic, untrusted
 from treewright.kernel.storage.artifacts import sha256_file, sha256_text
 from treewright.llm.redaction import redact
 from treewright.llm.usage import Usage
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.prompts import View
 from treewright.tree.config import Config
 from treewright.tree.deciding.leftovers import LEFTOVER
 from treewright.tree.guard.isolation import Isolation
@@ -37,6 +37,7 @@ from treewright.tree.records.model import (
     Node,
     SkippedIdea,
     Unset,
+    ancestors,
 )
 from treewright.tree.repository.git import git
 
@@ -133,7 +134,7 @@ class Expander:
         node = manifest.nodes[node_id]
         directory = self.run_dir / node.node_ideas_dir
         self._remove_unrecorded(directory, node)
-        lineage = list(ancestors(manifest, node))
+        lineage = ancestors(manifest, node)
         snapshot = [
             FileDigest(idea.path, self._digest(idea.path))
             for ancestor in lineage
@@ -227,7 +228,7 @@ class Expander:
 
     def tried_before(self, manifest: Manifest, node: Node, key: str) -> str | None:
         """Return the file of the same idea, if the run must not try this idea again."""
-        return self._seen(manifest, list(ancestors(manifest, node))).get(key)
+        return self._seen(manifest, ancestors(manifest, node)).get(key)
 
     def _skips_duplicates(self, manifest: Manifest) -> bool:
         """Return whether the run tries an idea only once.
@@ -342,12 +343,3 @@ class Expander:
                 if path not in recorded:
                     path.unlink()
             atomic.sweep_temporaries(directory)
-
-
-def ancestors(manifest: Manifest, node: Node) -> Iterator[Node]:
-    """Yield the node, its parent, and so on to the root."""
-    current: Node | None = node
-    while current is not None:
-        yield current
-        parent = current.parent_node_id
-        current = manifest.nodes[parent] if parent is not None else None

@@ -1,4 +1,4 @@
-"""The interface of an idea source, and the description of a node that a source gets.
+"""The interface of an idea source, the description of a node for it, and the source `directory`.
 
 A source proposes ideas in a stable order; the expander takes the first ones that are not
 duplicates. A source never writes into the node's checkout or the records of the run.
@@ -6,6 +6,7 @@ duplicates. A source never writes into the node's checkout or the records of the
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,13 +15,18 @@ from typing import Any, Protocol
 
 from treewright.kernel.errors import TreewrightError
 from treewright.kernel.procs.cancellation import check
+from treewright.kernel.storage import untrusted
 from treewright.llm.usage import Usage
-from treewright.tree.agents.source_view import View
+from treewright.tree.agents.prompts import View
+from treewright.tree.config import DirectoryIdeas
 from treewright.tree.guard.isolation import Isolation
 from treewright.tree.ideas.search_history import Outcomes
 
 MAX_ATTEMPTS = 3
 """After this many failed attempts for a node, the next source is asked."""
+
+
+_REPAIR = "save it as UTF-8 or take it out of the directory"
 
 
 class IdeaSourceError(TreewrightError):
@@ -118,3 +124,56 @@ def stop_if_cancelled(context: NodeContext) -> None:
     if context.cancel is not None and context.cancel.is_set():
         check(context.cancel)  # a lost lease explains the cancellation better
         raise KeyboardInterrupt
+
+
+class DirectorySource:
+    """Proposes the same files at every node; the expander skips files that were tried."""
+
+    def __init__(self, config: DirectoryIdeas) -> None:
+        self._config = config
+
+    def propose(self, context: NodeContext, taken: Iterable[str]) -> Proposals:
+        return Proposals(read_ideas(context.repo / self._config.path, origin=self._config.path))
+
+
+def read_ideas(directory: Path, *, origin: str, repair: str = _REPAIR) -> list[Idea]:
+    """Return the ideas of the `.md` files in a directory, without empty files.
+
+    Line endings are kept. Subdirectories are not searched.
+
+    Args:
+        directory: The directory.
+        origin: The origin that the record gets, before the name of the file.
+        repair: The advice in the error for a file that is not UTF-8.
+
+    Raises:
+        IdeaSourceError: the directory or a file cannot be read, or a file is not UTF-8.
+    """
+    try:
+        paths = sorted(
+            path for path in directory.iterdir() if path.suffix == ".md" and path.is_file()
+        )
+    except OSError as error:
+        raise IdeaSourceError(
+            f"cannot read the idea directory {directory}: {error.strerror}; "
+            "check `path` of this idea source"
+        ) from error
+    ideas: list[Idea] = []
+    for path in paths:
+        name = os.fsencode(path.name).decode("utf-8", "backslashreplace")  # records are UTF-8
+        try:
+            # Read bytes, because reading text would turn CRLF in a patch into LF.
+            # The user may use links, but the target must be a plain file.
+            text = untrusted.read(path.resolve(), untrusted.LARGEST_TEXT).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise IdeaSourceError(
+                f"{directory / name} is not UTF-8 text (byte {error.start}); {repair}, "
+                "then run the same command again"
+            ) from None
+        except OSError as error:
+            raise IdeaSourceError(
+                f"cannot read {directory / name}: {error.strerror or error}"
+            ) from error
+        if text.strip():
+            ideas.append(Idea(text, origin=f"{origin}/{name}"))
+    return ideas

@@ -16,15 +16,13 @@ import msgspec
 
 from treewright.kernel.http_client import when_set
 from treewright.kernel.procs.capped_log import with_log
-from treewright.llm import keys
 from treewright.llm.chat import Answer, Message, Request
 from treewright.llm.client import ChatClient
 from treewright.llm.endpoint import ChatError
 from treewright.llm.usage import Usage
-from treewright.tree.agents import prompt_templates, transcript
-from treewright.tree.agents.source_view import PromptTooLong, show_files
+from treewright.tree.agents import prompts, transcript
+from treewright.tree.agents.prompts import PromptTooLong, show_files
 from treewright.tree.config import EndpointConfig, LlmIdeas
-from treewright.tree.ideas.history_markdown import PROMPT_CHARS
 from treewright.tree.ideas.idea_source import (
     MAX_ATTEMPTS,
     GeneratorFailure,
@@ -36,6 +34,7 @@ from treewright.tree.ideas.idea_source import (
 )
 from treewright.tree.ideas.idea_text import blocks, key
 from treewright.tree.ideas.node_description import (
+    PROMPT_CHARS,
     find_ideas_not_to_repeat,
     list_ideas,
     render_markdown,
@@ -87,34 +86,39 @@ class LlmSource:
                 new = [text for text in texts if key(text) not in known]
                 if new or (texts and attempt == MAX_ATTEMPTS):
                     break
-                why = "every idea in it was tried before" if texts else self._why(answer)
+                why = "its reply has no line `## IDEA: <title>` with an idea below it"
+                if texts:
+                    why = "every idea in it was tried before"
+                elif answer.finish_reason == "length":
+                    limit = self._config.endpoint.max_tokens
+                    why = f"its reply was cut off at {limit} tokens; raise `max_tokens`"
                 if attempt == MAX_ATTEMPTS:
                     log = context.scratch / "llm.log"
                     message = f"no ideas from {endpoint.model}: {why}"
                     raise GeneratorFailure(with_log(message, answer.text, log), usage)
                 messages.append(Message("user", _REMINDER.format(why=why)))
         finally:
-            self._log(messages, context)
+            transcript.write_messages(context.scratch / "llm.log", messages, self._config.endpoint)
         origin = f"llm:{endpoint.model}"
         return Proposals([Idea(text, origin) for text in new[: context.wanted]], usage)
 
     def _prompt(self, context: NodeContext) -> str:
-        template = prompt_templates.load("ideas", self._config.prompt, context.repo)
+        template = prompts.load_template("ideas", self._config.prompt, context.repo)
         earlier = find_ideas_not_to_repeat(context)
         node = render_markdown(context, 0, with_task=False).strip()
         values = {
-            "task": context.task or prompt_templates.NO_TASK,
+            "task": context.task or prompts.NO_TASK,
             "count": str(context.wanted),
             "node": node,
             "earlier_ideas": "",
             "repository": "",
         }
-        room = self._config.prompt_tokens * prompt_templates.CHARS_A_TOKEN
-        room -= len(prompt_templates.substitute(template, values))
+        room = self._config.prompt_tokens * prompts.CHARS_A_TOKEN
+        room -= len(prompts.substitute(template, values))
         try:
             if room < 0:
                 raise PromptTooLong(f"it is {-room} characters too long without any file")
-            if prompt_templates.mentions(template, "repository"):
+            if prompts.mentions(template, "repository"):
                 # Editable files may use the whole room; without editable blocks, files use half.
                 about = "\n".join(idea.text for idea in earlier)
                 view, most = context.view, room if context.view.editable_blocks else room // 2
@@ -129,7 +133,7 @@ class LlmSource:
         values["node"] = render_markdown(context, told, with_task=False).strip()
         room -= len(values["node"]) - len(node)
         values["earlier_ideas"] = list_ideas(earlier, min(room, PROMPT_CHARS))
-        return prompt_templates.substitute(template, values)
+        return prompts.substitute(template, values)
 
     def _endpoint(self, context: NodeContext) -> EndpointConfig:
         """Return the endpoint with one of the models, drawn by weight for this expansion."""
@@ -150,17 +154,6 @@ class LlmSource:
             stop_if_cancelled(context)
             raise IdeaSourceError(f"no ideas: {error.message}") from None
 
-    def _log(self, messages: list[Message], context: NodeContext) -> None:
-        parts = [f"## {message.role}\n\n{message.content.strip()}\n" for message in messages]
-        path = context.scratch / "llm.log"
-        transcript.write(path, "\n".join(parts), *keys.secrets_for(self._config.endpoint))
-
-    def _why(self, answer: Answer) -> str:
-        if answer.finish_reason == "length":
-            limit = self._config.endpoint.max_tokens
-            return f"its reply was cut off at {limit} tokens; raise `max_tokens`"
-        return "its reply has no line `## IDEA: <title>` with an idea below it"
-
 
 def parse_ideas(reply: str, *, cut_off: bool = False) -> list[str]:
     """Return the ideas of a reply as Markdown files, without titles that have no text.
@@ -178,7 +171,11 @@ def parse_ideas(reply: str, *, cut_off: bool = False) -> list[str]:
 
 def _parsed(reply: str, style: re.Pattern[str], cut_off: bool) -> list[str]:
     lines = reply.split("\n")
-    inside = _fenced_lines(reply)
+    inside = {  # in code blocks `#` is not a heading
+        index
+        for block in blocks(reply)
+        for index in range(block.line, block.line + block.body.count("\n") + 2)
+    }
     found = {
         index: heading
         for index, line in enumerate(lines)
@@ -207,11 +204,3 @@ def _unfenced(reply: str) -> str:
     if len(lines) > 2 and last == "```" and first[:3] == last and first[3:].lower() in _MARKDOWN:
         return "\n".join(lines[1:-1])
     return "\n".join(block.body for block in blocks(reply) if block.info.lower() in _MARKDOWN)
-
-
-def _fenced_lines(reply: str) -> set[int]:
-    """Return the indices of the lines inside code blocks, where `#` is not a heading."""
-    found: set[int] = set()
-    for block in blocks(reply):
-        found.update(range(block.line, block.line + block.body.count("\n") + 2))
-    return found

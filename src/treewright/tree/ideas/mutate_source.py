@@ -25,11 +25,63 @@ from treewright.tree.ideas.idea_source import (
 )
 from treewright.tree.ideas.idea_text import fence_for, key, patches
 from treewright.tree.ideas.node_description import read_earlier_ideas
-from treewright.tree.ideas.one_line_patch import replace_range
 from treewright.tree.ideas.tunable_literals import Edit, Site, find_sites
 from treewright.tree.repository.blocks import spans
 
+_CONTEXT = 3
+_NO_NEWLINE = b"\n\\ No newline at end of file\n"
+
+
 _WILDCARDS = frozenset("*?[")
+
+
+def replace_range(path: str, source: bytes, start: int, end: int, replacement: str) -> str:
+    """Return the patch that replaces `source[start:end]`, a range within one line.
+
+    Lines end with LF only, as for git, so CR is part of the line.
+    """
+    first = source.rfind(b"\n", 0, start) + 1
+    newline = source.find(b"\n", end)
+    last = len(source) if newline < 0 else newline + 1
+    changed = source[first:start] + replacement.encode("utf-8") + source[end:last]
+    before, after = _lines(source[:first]), _lines(source[last:])
+    head, tail = before[-_CONTEXT:], after[:_CONTEXT]
+    position = len(before) - len(head) + 1
+    length = len(head) + 1 + len(tail)
+    parts = [
+        f"--- {_header('a/' + path)}\n+++ {_header('b/' + path)}\n".encode(),
+        f"@@ -{position},{length} +{position},{length} @@\n".encode(),
+        *(_marked(b" ", line) for line in head),
+        _marked(b"-", source[first:last]),
+        _marked(b"+", changed),
+        *(_marked(b" ", line) for line in tail),
+    ]
+    return b"".join(parts).decode("utf-8")
+
+
+def _lines(data: bytes) -> list[bytes]:
+    lines = data.split(b"\n")
+    whole = [line + b"\n" for line in lines[:-1]]
+    return [*whole, lines[-1]] if lines[-1] else whole
+
+
+def _marked(mark: bytes, line: bytes) -> bytes:
+    return mark + line if line.endswith(b"\n") else mark + line + _NO_NEWLINE
+
+
+def _header(name: str) -> str:
+    """Return a file name in the form that git reads.
+
+    A name with special characters is quoted. A tab ends a name with a blank, because the blank
+    would end the name otherwise.
+    """
+    if any(character in '"\\' or not character.isprintable() for character in name):
+        escaped = "".join(
+            chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else f"\\{byte:03o}"
+            for byte in name.encode("utf-8", "surrogateescape")
+        )
+        return f'"{escaped}"'
+    return f"{name}\t" if " " in name else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +102,7 @@ class MutateSource:
         undone = frozenset(
             change
             for idea in read_earlier_ideas(context.context_ideas_dirs)
-            for change in _reversed_changes(idea.text)
+            for change in ((new, old) for old, new in _changes(idea.text))
         )
         places = self._places(context)
         proposals = Proposals()
@@ -94,12 +146,15 @@ def _editable(places: list[_Place], editable_blocks: Sequence[str]) -> list[_Pla
     """Return the places inside editable blocks; all places if there are no such blocks."""
     if not editable_blocks:
         return places
-    return [place for place in places if place.path in editable_blocks and _in_block(place)]
-
-
-def _in_block(place: _Place) -> bool:
-    site = place.site
-    return any(start <= site.start and site.end <= end for start, end in spans(place.source))
+    return [
+        place
+        for place in places
+        if place.path in editable_blocks
+        and any(
+            start <= place.site.start and place.site.end <= end
+            for start, end in spans(place.source)
+        )
+    ]
 
 
 def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list[str]:
@@ -111,10 +166,14 @@ def tunable_files(config: MutateIdeas, root: Path, protected: list[str]) -> list
             raise IdeaSourceError(f"tunable file {pattern!r} is not inside the repository")
         if _WILDCARDS & set(pattern):
             # A wildcard never means .git, .venv or the run directory below the root.
-            matches = [path for path in root.glob(pattern) if not _is_hidden(path, root)]
+            matches = [
+                path
+                for path in root.glob(pattern)
+                if not any(part.startswith(".") for part in path.relative_to(root).parts)
+            ]
         else:
             matches = [root / pattern]
-        found.update(_relative(path, root) for path in matches if _is_plain(path, root))
+        found.update(p.relative_to(root).as_posix() for p in matches if _is_plain(p, root))
     return sorted(found.difference(match_protected(found, protected)))
 
 
@@ -173,23 +232,18 @@ def _idea(place: _Place, edit: Edit) -> Idea:
     site = place.site
     patch = replace_range(place.path, place.source, site.start, site.end, edit.replacement)
     fence = fence_for(patch)
+    where = f"{site.name} in {place.path}"
+    if not site.whole:  # a value inside an expression has no name of its own
+        inside = site.name or site.scope
+        where = f"{place.path}, line {site.line}" + (f", in {inside}" if inside else "")
     text = (
-        f"# {_where(place)}: {site.token} -> {edit.replacement}\n\n"
+        f"# {where}: {site.token} -> {edit.replacement}\n\n"
         f"Line {site.line} of `{place.path}` has `{site.token}`. "
         f"Try `{edit.replacement}` ({edit.reason}) and change no other value: "
         "then every difference in the sweep is the effect of this value.\n\n"
         f"{fence}diff\n{patch}{fence}\n"
     )
     return Idea(text, origin=f"mutate:{place.path}:{site.line}")
-
-
-def _where(place: _Place) -> str:
-    """Return the name of a named value; the line of a value inside an expression."""
-    site = place.site
-    if site.whole:
-        return f"{site.name} in {place.path}"
-    inside = site.name or site.scope
-    return f"{place.path}, line {site.line}" + (f", in {inside}" if inside else "")
 
 
 def _changes(text: str) -> set[tuple[str, str]]:
@@ -205,19 +259,7 @@ def _changes(text: str) -> set[tuple[str, str]]:
     return found
 
 
-def _reversed_changes(text: str) -> set[tuple[str, str]]:
-    return {(new, old) for old, new in _changes(text)}
-
-
 def _is_plain(path: Path, root: Path) -> bool:
     """Return whether a path is a regular file that no symbolic link leads to."""
     steps = [path, *path.parents]
     return path.is_file() and not any(step.is_symlink() for step in steps[: steps.index(root)])
-
-
-def _is_hidden(path: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(root).parts)
-
-
-def _relative(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix()

@@ -24,9 +24,9 @@ from treewright.llm.redaction import redact
 from treewright.tree.config import Config
 from treewright.tree.deciding import objectives, paired
 from treewright.tree.records import layout, summary
-from treewright.tree.records.model import Evaluation, Manifest, Node
+from treewright.tree.records.model import Evaluation, Manifest, Node, ancestors
 from treewright.tree.report import reasons
-from treewright.tree.report.run_facts import lineage, read_title
+from treewright.tree.report.run_facts import read_title
 from treewright.tree.repository.git import try_git
 
 _MAX_BEST = 3
@@ -138,7 +138,8 @@ class Outcomes:
 
     def collect(self, budget: int) -> History:
         """Return the history with the most useful evaluations, in at most `budget` characters."""
-        ordered = _ordered(self._known(), self.node, self._path_ids())
+        path = {node.node_id for node in ancestors(self.manifest, self.node)}
+        ordered = _ordered(self._known(), self.node, path)
         tries: list[EarlierEvaluation] = []
         left = budget
         for relation, evaluation in ordered:
@@ -201,9 +202,6 @@ class Outcomes:
             return decided
         return [e for e in decided if isinstance(e.place, int) and e.place <= self.seen]
 
-    def _path_ids(self) -> set[str]:
-        return {node.node_id for node in lineage(self.manifest, self.node)}
-
     def _metrics(self) -> list[MetricFacts]:
         root = next(n for n in self.manifest.nodes.values() if n.parent_node_id is None)
         at_root, at_node = (self._means(node) for node in (root, self.node))
@@ -233,7 +231,7 @@ class Outcomes:
                 node.parent_relative.score if node.parent_relative else None,
                 node.root_relative.score if node.root_relative else None,
             )
-            for node in lineage(self.manifest, self.node)
+            for node in ancestors(self.manifest, self.node)[::-1]
         ]
 
     def _short(self, evaluation: Evaluation, relation: Relation) -> EarlierEvaluation:
@@ -258,11 +256,15 @@ class Outcomes:
 
     def _detailed(self, evaluation: Evaluation, relation: Relation) -> EarlierEvaluation:
         """Return the short form with metrics, log and diff, which are read from files and git."""
+        diff = ""
+        if evaluation.candidate_commit is not None and not self.manifest.dry_run:
+            parent = self.manifest.nodes[evaluation.parent_node_id].commit
+            diff = _short_diff(self.repo, parent, evaluation.candidate_commit)
         return msgspec.structs.replace(
             self._short(evaluation, relation),
             metrics=_changes(self.run_dir, evaluation),
             error=self._error(evaluation),
-            diff=self._diff(evaluation),
+            diff=diff,
         )
 
     def _error(self, evaluation: Evaluation) -> str:
@@ -276,12 +278,6 @@ class Outcomes:
             log = f"{evaluation.experiment_dir}/{layout.SWEEP_LOG}"
         return redact(_tail(self.run_dir / log)) if log else ""
 
-    def _diff(self, evaluation: Evaluation) -> str:
-        if evaluation.candidate_commit is None or self.manifest.dry_run:
-            return ""
-        parent = self.manifest.nodes[evaluation.parent_node_id].commit
-        return _short_diff(self.repo, parent, evaluation.candidate_commit)
-
 
 def _ordered(
     known: Sequence[Evaluation], node: Node, path: set[str]
@@ -291,7 +287,9 @@ def _ordered(
     First the best of all; then those at this node and on the path to it; then an example of every
     kind of failure; then evaluations elsewhere; then the other failures.
     """
-    measured = sorted((e for e in known if _score(e) is not None), key=_by_root_score)
+    measured = sorted(
+        (e for e in known if _score(e) is not None), key=lambda e: (-(_score(e) or 0.0), e.eval_id)
+    )
     best = {e.eval_id for e in measured[:_MAX_BEST] if (_score(e) or 0.0) > 0}
     failures: set[str] = set()
     keyed = []
@@ -313,10 +311,6 @@ def _ordered(
             group = 3 if is_new else 5
         keyed.append(((group, -(score or 0.0), evaluation.eval_id), (relation, evaluation)))
     return [found for _, found in sorted(keyed, key=lambda entry: entry[0])]
-
-
-def _by_root_score(evaluation: Evaluation) -> tuple[float, str]:
-    return -(_score(evaluation) or 0.0), evaluation.eval_id
 
 
 def _score(evaluation: Evaluation) -> float | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from treewright.kernel.errors import TreewrightError
 from treewright.llm import keys
 from treewright.llm.endpoint import check_installed, describe
-from treewright.tree.agents import prompt_templates
+from treewright.tree.agents import prompts
 from treewright.tree.config import (
     CommandIdeas,
     DirectoryIdeas,
@@ -19,8 +19,14 @@ from treewright.tree.config import (
     MutateIdeas,
 )
 from treewright.tree.ideas.command_source import CommandSource
-from treewright.tree.ideas.idea_directory import DirectorySource, read_ideas
-from treewright.tree.ideas.idea_source import Idea, IdeaSource, NodeContext, Proposals
+from treewright.tree.ideas.idea_source import (
+    DirectorySource,
+    Idea,
+    IdeaSource,
+    NodeContext,
+    Proposals,
+    read_ideas,
+)
 from treewright.tree.ideas.mutate_source import MutateSource, count_places
 
 
@@ -64,7 +70,7 @@ def _probe(
             return _probe_command(config.command, repo)
         case LlmIdeas():
             check_installed()
-            prompt_templates.load("ideas", config.prompt, repo)
+            prompts.load_template("ideas", config.prompt, repo)
             return True, f"asks {describe(config.endpoint)} {keys.describe_key(config.endpoint)}"
         case MutateIdeas():
             files, places = count_places(config, repo, editable_blocks)

@@ -119,6 +119,8 @@ class Requeued(_Event, tag="requeued"):
 
 
 class Completed(_Event, tag="completed"):
+    """An evaluation ended with results."""
+
     eval_id: str
     attempt: int
     outcome: EvalOutcome
@@ -127,6 +129,8 @@ class Completed(_Event, tag="completed"):
 
 
 class Failed(_Event, tag="failed"):
+    """An evaluation ended with an error, which its outcome names."""
+
     eval_id: str
     attempt: int
     outcome: EvalOutcome

@@ -69,10 +69,12 @@ def summary(experiment_dir: str) -> str:
 
 
 def worktree(node_id: str) -> str:
+    """Return the worktree of a node."""
     return f"{WORKTREES}/{node_id}"
 
 
 def ideas(node_id: str) -> str:
+    """Return the directory of a node's ideas."""
     return f"{IDEAS}/{node_id}"
 
 

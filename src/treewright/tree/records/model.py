@@ -426,3 +426,11 @@ class Manifest(msgspec.Struct):
     def policy_record(self) -> PolicyRecord | None:
         """The policy and its state; None for beam search."""
         return None if isinstance(self.search, Unset) else self.search
+
+
+def ancestors(manifest: Manifest, node: Node) -> list[Node]:
+    """Return the node, its parent, and so on to the root."""
+    found = [node]
+    while (parent := found[-1].parent_node_id) is not None:
+        found.append(manifest.nodes[parent])
+    return found

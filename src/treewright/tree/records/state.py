@@ -13,17 +13,19 @@ import msgspec
 
 from treewright.llm.usage import Usage, sane_usage
 from treewright.tree.records import events as ev
-from treewright.tree.records import layout, steering_state
+from treewright.tree.records import layout
 from treewright.tree.records.model import (
     UNSET,
     Dedupe,
     DepthRecord,
     EvalOutcome,
     Evaluation,
+    FileDigest,
     IdeaRecord,
     Manifest,
     Node,
     Unset,
+    ancestors,
 )
 
 _COST_DIGITS = 9
@@ -49,9 +51,16 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
         case ev.Completed() | ev.Failed():
             _finished(manifest, event)
         case ev.HeldoutMeasured():
-            _heldout(manifest, event)
+            node = manifest.nodes[event.node_id]
+            if node.artifacts.heldout is None:
+                node.artifacts.heldout = event.artifact
+                _spend_seconds(manifest, event.seconds)
         case ev.Confirmed():
-            _confirmed(manifest, event)
+            evaluation = manifest.evaluations[event.eval_id]
+            if evaluation.confirmation is None:
+                evaluation.confirmation = event.confirmation
+                manifest.spent.confirmations += 1
+                _spend_seconds(manifest, event.seconds)
         case ev.Decided():
             _decided(manifest, event)
         case ev.Settled():
@@ -59,7 +68,7 @@ def apply(manifest: Manifest | None, event: ev.Event) -> Manifest | None:
         case ev.Stopped():
             manifest.stop_reason = event.reason
         case ev.Steered():
-            steering_state.apply(manifest, event)
+            _steered(manifest, event)
     return manifest
 
 
@@ -107,7 +116,10 @@ def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     record.started_at = record.started_at or event.at
     node.expanded_for_depth = event.depth
     node.ideas = [*node.ideas, *event.ideas]
-    node.generated_idea_files = [idea.path for idea in _ideas_of_expansion(node, event)]
+    latest = event.ideas
+    if policy_record is None:  # ideas added by the user are among those of a depth
+        latest = [idea for idea in node.ideas if idea.depth == event.depth]
+    node.generated_idea_files = [idea.path for idea in latest]
     node.context_ideas_dirs = event.context_ideas_dirs
     node.context_idea_files = event.context_idea_files
     skipped = [*(node.dedupe.skipped if node.dedupe else []), *event.skipped]
@@ -116,13 +128,6 @@ def _expanded(manifest: Manifest, event: ev.NodeExpanded) -> None:
     if node.node_id not in manifest.expanded:
         manifest.expanded.append(node.node_id)
     _spend(manifest, event.usage, {"ideas": event.usage})
-
-
-def _ideas_of_expansion(node: Node, event: ev.NodeExpanded) -> list[IdeaRecord]:
-    """Return the ideas of an expansion. With a barrier, ideas added by the user are among them."""
-    if isinstance(event.expansion, int):
-        return event.ideas
-    return [idea for idea in node.ideas if idea.depth == event.depth]
 
 
 def _queued(manifest: Manifest, event: ev.Queued) -> None:
@@ -194,21 +199,6 @@ def _finished(manifest: Manifest, event: ev.Completed | ev.Failed) -> None:
     _spend(manifest, outcome.usage, roles)
 
 
-def _heldout(manifest: Manifest, event: ev.HeldoutMeasured) -> None:
-    node = manifest.nodes[event.node_id]
-    if node.artifacts.heldout is None:
-        node.artifacts.heldout = event.artifact
-        _spend_seconds(manifest, event.seconds)
-
-
-def _confirmed(manifest: Manifest, event: ev.Confirmed) -> None:
-    evaluation = manifest.evaluations[event.eval_id]
-    if evaluation.confirmation is None:
-        evaluation.confirmation = event.confirmation
-        manifest.spent.confirmations += 1
-        _spend_seconds(manifest, event.seconds)
-
-
 def _decided(manifest: Manifest, event: ev.Decided) -> None:
     if manifest.current_depth >= event.depth:
         return
@@ -269,3 +259,72 @@ def _spend(manifest: Manifest, claimed: Usage, roles: Mapping[str, Usage] | None
             total = known.get(role, Usage()) + sane_usage(by_role)
             cost = round(total.cost_usd, _COST_DIGITS)
             manifest.roles = {**known, role: msgspec.structs.replace(total, cost_usd=cost)}
+
+
+def _steered(manifest: Manifest, event: ev.Steered) -> None:
+    """Apply a command to the manifest, unless it has been applied before."""
+    known = [] if isinstance(manifest.steering, Unset) else manifest.steering
+    if any(record.command.command_id == event.record.command.command_id for record in known):
+        return
+    record = msgspec.structs.replace(event.record, at=event.at)
+    manifest.steering = [*known, record]
+    if record.refused is not None:
+        return
+    for name, value in record.command.settings.items():
+        setattr(manifest, name, value)
+    if record.reopened and manifest.policy_record is None:
+        del manifest.depths[manifest.current_depth :]  # a round that had begun without ideas
+    for node_id in record.reopened:
+        _reopen(manifest, manifest.nodes[node_id])
+    if not isinstance(event.idea, Unset) and record.node_id is not None:
+        _add_idea(manifest, manifest.nodes[record.node_id], event.idea)
+    if not isinstance(event.frontier, Unset):
+        manifest.frontier = list(event.frontier)
+        if manifest.policy_record is None:
+            for node_id in manifest.frontier:
+                node = manifest.nodes[node_id]
+                begun = node.expanded_for_depth == manifest.current_depth + 1
+                node.status = "expanded" if begun else "frontier"
+            for node in manifest.nodes.values():
+                if node.node_id not in event.frontier:
+                    node.status = "expanded"
+    if not isinstance(event.stop_reason, Unset):
+        manifest.stop_reason = event.stop_reason
+
+
+def _reopen(manifest: Manifest, node: Node) -> None:
+    """Let a node be expanded again that was found without ideas. Only for runs with a barrier."""
+    if manifest.policy_record is not None:
+        return
+    depth = max((idea.depth for idea in node.ideas), default=None)
+    node.expanded_for_depth = depth
+    node.generated_idea_files = [idea.path for idea in node.ideas if idea.depth == depth]
+    node.context_idea_files = [
+        FileDigest(idea.path, idea.sha256)
+        for ancestor in ancestors(manifest, node)
+        for idea in ancestor.ideas
+        if depth is not None and idea.depth < depth
+    ]
+    if depth is None and node.node_id in manifest.expanded:
+        manifest.expanded.remove(node.node_id)
+
+
+def _add_idea(manifest: Manifest, node: Node, idea: IdeaRecord) -> None:
+    """Add an idea of the user to a node.
+
+    With a barrier, a node outside of the frontier gets no other ideas: it counts as expanded for
+    the depth of the idea.
+    """
+    node.ideas = [*node.ideas, idea]
+    if manifest.policy_record is not None:
+        if isinstance(idea.expansion, int):
+            manifest.policy_record.expansions = max(
+                manifest.policy_record.expansions, idea.expansion
+            )
+        return
+    if node.expanded_for_depth == idea.depth or node.node_id not in manifest.frontier:
+        node.expanded_for_depth = idea.depth
+        same = [each.path for each in node.ideas if each.depth == idea.depth]
+        node.generated_idea_files = same
+        if node.node_id not in manifest.expanded:
+            manifest.expanded.append(node.node_id)

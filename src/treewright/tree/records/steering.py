@@ -89,20 +89,16 @@ class Steering(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 def new_command(action: Action, **fields: Any) -> Command:
     """Return a new command of this process's user."""
+    user = "unknown"
+    with contextlib.suppress(OSError, KeyError):
+        user = getpass.getuser()
     return Command(
         command_id=f"{time.time_ns():020d}-{secrets.token_hex(4)}",  # sorts by time
         action=action,
-        by=_user_and_host(),
+        by=f"{user}@{socket.gethostname()}",
         requested_at=timestamp(),
         **fields,
     )
-
-
-def _user_and_host() -> str:
-    name = "unknown"
-    with contextlib.suppress(OSError, KeyError):
-        name = getpass.getuser()
-    return f"{name}@{socket.gethostname()}"
 
 
 def applied(steering: object) -> list[Steering]:
@@ -139,6 +135,7 @@ def is_stopped(records: Iterable[Steering]) -> bool:
 
 
 def banned_nodes(records: Iterable[Steering]) -> set[str]:
+    """Return the nodes that get no further ideas."""
     return {r.node_id for r in records if r.command.action == "ban" and r.node_id is not None}
 
 

@@ -30,7 +30,7 @@ from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
 
 _FEWEST_EVENTS_BETWEEN_SNAPSHOTS = 2000
 _CHECKSUM = re.compile(rb'("sha256": ")([0-9a-f]{64})("\s*\}\s*\}\s*)\Z')
-_LARGEST = 1 << 31
+LARGEST_MANIFEST = 1 << 31
 _TAIL = 256
 """Number of bytes at the end of a manifest that hold the checksum."""
 
@@ -41,6 +41,15 @@ _encoder = msgspec.json.Encoder()
 
 class _Version(msgspec.Struct):
     format_version: int
+
+
+def version_of(data: bytes) -> int:
+    """Return the format version of a manifest's bytes.
+
+    Raises:
+        msgspec.DecodeError: the bytes are no JSON object with a version.
+    """
+    return jsontext.decode(data, type=_Version).format_version
 
 
 def load(run_dir: Path, before_epoch: int | None = None) -> Manifest:
@@ -70,6 +79,7 @@ def payments(run_dir: Path) -> list[tuple[str, float]]:
 
 
 def exists(run_dir: Path) -> bool:
+    """Return whether a run was begun in the directory."""
     events = run_dir / EVENTS
     return (run_dir / MANIFEST).exists() or (events.exists() and events.stat().st_size > 0)
 
@@ -247,7 +257,7 @@ def _applied(
 def _read_snapshot(path: Path) -> Manifest | None:
     """Return the manifest as last written, or None if it is missing or torn."""
     try:
-        data = untrusted.read(path, _LARGEST)
+        data = untrusted.read(path, LARGEST_MANIFEST)
     except FileNotFoundError:
         return None
     except untrusted.NotPlain as problem:
@@ -256,7 +266,7 @@ def _read_snapshot(path: Path) -> Manifest | None:
         _log.warning("%s: %s; it is rebuilt from %s", path.parent, problem, EVENTS)
         return None
     try:
-        version = jsontext.decode(data, type=_Version).format_version
+        version = version_of(data)
     except msgspec.DecodeError:
         _log.warning("%s is not readable; rebuilding it from %s", path, EVENTS)
         return None

@@ -1,16 +1,15 @@
 """The usage log of an evaluation or an expansion: one line for each answer of a model.
 
 An evaluation that ends in order carries its usage in its outcome. If its process is lost, the lines
-of the log are added up instead. A worker on another machine also reports each answer to the
-coordinator (`reporting_to`), because its directory may be lost. `llm.usage_log` defines the lines.
+of the log are added up instead; the log of a worker on another machine is lost with it.
+`llm.usage_log` defines the lines.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Iterator
 from pathlib import Path
 
 from treewright.kernel.storage import untrusted
@@ -23,24 +22,12 @@ __all__ = [
     "add",
     "expansions",
     "of_expansion",
-    "reporting_to",
     "spent",
     "summed",
     "total",
 ]
 
 _EXPANSION = re.compile(r"usage_([0-9]+)\.jsonl")
-_also: ContextVar[Callable[[Answer], None] | None] = ContextVar("_also", default=None)
-
-
-@contextlib.contextmanager
-def reporting_to(listener: Callable[[Answer], None]) -> Iterator[None]:
-    """Call `listener` with every answer that this thread logs inside the block."""
-    before = _also.set(listener)
-    try:
-        yield
-    finally:
-        _also.reset(before)
 
 
 def add(directory: Path, usage: Usage, name: str = USAGE, *, role: str = "") -> None:
@@ -48,8 +35,6 @@ def add(directory: Path, usage: Usage, name: str = USAGE, *, role: str = "") -> 
     if usage == Usage():
         return
     answer = Answer.of(usage, role)
-    if (listener := _also.get()) is not None:
-        listener(answer)
     with contextlib.suppress(untrusted.NotPlain):  # the outcome has the usage too
         append(directory / name, answer)
 

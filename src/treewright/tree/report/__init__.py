@@ -2,8 +2,9 @@
 
 Enters: the manifest of a run, and its directory for titles and summaries.
 Leaves: files that can be deleted and written again at any time, also while the run goes on.
-May import: `tree.records`, `tree.deciding.scoring`, `tree.ideas.idea_text`, `search`, `kernel`.
-Read first: `tree_summary.py` (the sections and pictures), `headline.py` (the result),
+May import: `tree.records`, `tree.deciding.scoring`, `tree.ideas.idea_text`, `search`, `llm`,
+`kernel`.
+Read first: `tree_summary.py` (the sections, the pictures and the result), `tables.py` (the tables),
 `reasons.py` (reason codes in words).
 """
 

@@ -64,20 +64,16 @@ def _bars(evaluations: Sequence[Evaluation]) -> list[Bar]:
     if not spans:
         return []
     zero = min(queued for _, queued, _, _ in spans)
-    rows = _rows(spans)
+    rows = [
+        (row, f"{evaluation.eval_id}  {evaluation.worker or ''}".rstrip())
+        for row, (evaluation, *_) in enumerate(spans)
+    ]
+    if len(spans) > _MOST_ROWS:
+        rows = _slots(spans)
     return [
         Bar(evaluation, queued - zero, started - zero, finished - zero, *row)
         for (evaluation, queued, started, finished), row in zip(spans, rows, strict=True)
     ]
-
-
-def _rows(spans: Sequence[tuple[Evaluation, float, float, float]]) -> list[tuple[int, str]]:
-    if len(spans) <= _MOST_ROWS:
-        return [
-            (row, f"{evaluation.eval_id}  {evaluation.worker or ''}".rstrip())
-            for row, (evaluation, *_) in enumerate(spans)
-        ]
-    return _slots(spans)
 
 
 def _slots(spans: Sequence[tuple[Evaluation, float, float, float]]) -> list[tuple[int, str]]:

@@ -15,7 +15,7 @@ from treewright.kernel.storage import untrusted
 from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout, summary
 from treewright.tree.records.description import best_node
-from treewright.tree.records.model import Evaluation, Manifest, Node
+from treewright.tree.records.model import Evaluation, Manifest, Node, ancestors
 
 _TITLE_BYTES = 4096
 
@@ -48,7 +48,7 @@ class Facts:
                 titles[evaluation.idea_path] = read_title(run_dir / evaluation.idea_path, run_dir)
         metrics = manifest.agent_config.get("metrics", [])
         primary = next((m for m in metrics if m.get("primary")), {})
-        path = lineage(manifest, best)
+        path = ancestors(manifest, best)[::-1]
         on_path = frozenset(node.node_id for node in path)
         return cls(run_dir, manifest, best, path, on_path, by_parent, titles, primary)
 
@@ -81,14 +81,6 @@ class Facts:
         scores = document.get("scoring_summary", {})
         metrics = scores.get("root_relative", {}).get("metrics", [])
         return [metric for metric in metrics if metric.get("baseline_mean") is not None]
-
-
-def lineage(manifest: Manifest, node: Node) -> list[Node]:
-    """Return the path from the root to the node."""
-    path = [node]
-    while (parent := path[-1].parent_node_id) is not None:
-        path.append(manifest.nodes[parent])
-    return path[::-1]
 
 
 def read_title(path: Path, inside: Path | None = None) -> str:

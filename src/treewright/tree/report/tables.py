@@ -11,7 +11,7 @@ from treewright.kernel.text.markdown import code, escape, link, table
 from treewright.llm.usage import describe_cost
 from treewright.tree.deciding import scoring
 from treewright.tree.records import layout
-from treewright.tree.records.model import UNSET, DepthRecord, Evaluation, Node
+from treewright.tree.records.model import UNSET, DepthRecord, Evaluation, Node, Recommendation
 from treewright.tree.report import reasons
 from treewright.tree.report.run_facts import Facts
 
@@ -85,11 +85,6 @@ def render_nodes(facts: Facts) -> str:
 
 def _node_row(facts: Facts, node: Node) -> list[str]:
     found = node.root_relative
-    shown = (
-        numbers.gain(found.primary_gain, found.primary_gain_low, found.primary_gain_high)
-        if found
-        else "–"
-    )
     name = code(node.node_id)
     return [
         f"**{name}**" if node.node_id in facts.on_path else name,
@@ -98,12 +93,19 @@ def _node_row(facts: Facts, node: Node) -> list[str]:
         node.status,
         escape(facts.node_title(node), 100),
         numbers.percent(found.score) if found else "–",
-        escape(shown),
+        render_gain(found),
         str(len(facts.by_parent.get(node.node_id, ()))),
         str(len(node.dedupe.skipped) if node.dedupe else 0),
         code(node.commit[:12]),
         code(node.ref.removeprefix("refs/heads/")) if node.ref else "–",
     ]
+
+
+def render_gain(found: Recommendation | None) -> str:
+    """Return the cell with a gain of the primary metric and its interval."""
+    if found is None:
+        return "–"
+    return escape(numbers.gain(found.primary_gain, found.primary_gain_low, found.primary_gain_high))
 
 
 def render_rejections(facts: Facts) -> str:
@@ -128,12 +130,15 @@ def is_rejected(evaluation: Evaluation) -> bool:
 
 
 def _rejection_row(facts: Facts, evaluation: Evaluation) -> list[str]:
+    why = reasons.explain_rejection(evaluation)
+    if _lacks_rows(evaluation) and (last := read_last_line(facts.run_dir / _sweep_log(evaluation))):
+        why += f"; the sweep said: {escape(last)}"
     return [
         code(evaluation.eval_id),
         code(evaluation.parent_node_id),
         escape(facts.title(evaluation), 100),
         escape(reasons.describe_fate(evaluation)),
-        reasons.explain_rejection(evaluation) + _sweep_words(facts, evaluation),
+        why,
         _evidence(evaluation),
     ]
 
@@ -147,12 +152,6 @@ def _lacks_rows(evaluation: Evaluation) -> bool:
 
 def _sweep_log(evaluation: Evaluation) -> str:
     return f"{evaluation.experiment_dir}/{layout.SWEEP_LOG}"
-
-
-def _sweep_words(facts: Facts, evaluation: Evaluation) -> str:
-    """Return the last line of an incomplete sweep, as the end of a sentence."""
-    said = read_last_line(facts.run_dir / _sweep_log(evaluation)) if _lacks_rows(evaluation) else ""
-    return f"; the sweep said: {escape(said)}" if said else ""
 
 
 def _evidence(evaluation: Evaluation) -> str:
@@ -170,9 +169,13 @@ def _evidence(evaluation: Evaluation) -> str:
 def render_costs(facts: Facts) -> str:
     """Return the time by phase, the usage, and the takeovers of the run."""
     parts = ["## Time and spending", _phases(facts), _spending(facts)]
-    takeovers = _takeovers(facts)
-    if takeovers:
-        parts += ["### Takeovers", takeovers]
+    rows = [
+        [escape(str(takeover.get(key, ""))) for key in ("at", "how", "host", "pid")]
+        for takeover in facts.manifest.takeovers
+    ]
+    if rows:
+        header = ("at", "the owner before was", "new owner's host", "pid")
+        parts += ["### Takeovers", table(header, rows)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -217,19 +220,6 @@ def _spending(facts: Facts) -> str:
     if spent.cost_usd or spent.unpriced_tokens:
         rows.append(["cost", describe_cost(spent.cost_usd, spent.unpriced_tokens)])
     return table(("spent", ""), rows, "lr")
-
-
-def _takeovers(facts: Facts) -> str:
-    rows = [
-        [
-            escape(str(takeover.get("at", ""))),
-            escape(str(takeover.get("how", ""))),
-            escape(str(takeover.get("host", ""))),
-            escape(str(takeover.get("pid", ""))),
-        ]
-        for takeover in facts.manifest.takeovers
-    ]
-    return table(("at", "the owner before was", "new owner's host", "pid"), rows) if rows else ""
 
 
 def render_evaluations(facts: Facts, folder: str, pictures: list[str]) -> str:

@@ -18,7 +18,7 @@ from treewright.kernel.storage import file_lock, untrusted
 from treewright.tree.records import layout
 from treewright.tree.repository import refs, worktree_records
 from treewright.tree.repository.git import GitError, durable, git, try_git
-from treewright.tree.repository.listing import listing
+from treewright.tree.repository.objects import listing
 from treewright.tree.repository.private_repository import remove_submodules, restore_pointer
 from treewright.tree.repository.staging import Staged, differences
 

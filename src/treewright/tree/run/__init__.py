@@ -35,7 +35,7 @@ The loop of a run
 
 The loop knows retries, outages, suspects and caps, but no nodes, depths or policies. A search
 (`tree_search.TreeSearch`) knows those, but no executors. Every step first reads the manifest and
-does the missing work, so resuming needs no other code. `Evaluator` gets an `EvalRequest` and
+does the missing work, so resuming needs no other code. A `Worker` gets an `EvalRequest` and
 returns an `EvalOutcome`. It never sees the coordinator's state, so it can run in a thread or on
 another machine.
 

@@ -18,11 +18,9 @@ from treewright.kernel.storage.artifacts import Artifact
 from treewright.kernel.text.printable import format_paths
 from treewright.tree.config import Config, DirectoryIdeas
 from treewright.tree.deciding import objectives
-from treewright.tree.deciding.repeated import NotOneTable
-from treewright.tree.deciding.results import Results
+from treewright.tree.deciding.results import NotOneTable, Results
 from treewright.tree.evaluating import simulation
-from treewright.tree.evaluating.preflight import Preflight
-from treewright.tree.evaluating.repeats import one_after_the_other
+from treewright.tree.evaluating.measuring import one_after_the_other
 from treewright.tree.guard.commands import ConfigRange
 from treewright.tree.guard.protected_files import match_protected
 from treewright.tree.records import layout
@@ -30,7 +28,7 @@ from treewright.tree.records.model import UNSET, NoiseCheck, Unset
 from treewright.tree.repository.git import Root, git
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run.noise import NoiseTest
-from treewright.tree.run.root_sweep import RootSweep
+from treewright.tree.run.root_commands import RootCommands
 
 _KEPT_AS = f"{layout.ROOT_BASELINE}.csv"
 _CONFIGS_OF_A_DRY_RUN = 12
@@ -75,13 +73,12 @@ class RootBaseline:
             UsageError: There is no baseline, or it cannot be used.
             TreewrightError: The root cannot be swept or fails its tests.
         """
-        root_commit = commit.commit
         source = self.repo / self.config.baseline_csv
         stale = explain_staleness(self.repo, commit, self.config, self.config_path)
         if self.dry_run and not source.is_file():
             return self._simulate(), None, UNSET
         trees = Worktrees(self.repo, self.run_dir, self.run_id)
-        root = RootSweep(self.config, trees, root_commit, owner, cancel)
+        root = RootCommands(self.config, trees, commit.commit, owner, cancel)
         swept = self.make and (stale is not None or not self._is_usable(source))
         if swept:
             self._sweep_root(root, source)
@@ -106,23 +103,18 @@ class RootBaseline:
             pass
         elif is_exact:
             data, noise = self._check_exact(root, data, source, swept=swept)
-            self._try_tests(trees, root_commit, owner, cancel)
-        elif swept:
-            self._try_tests(trees, root_commit, owner, cancel)
+            if self.preflight:
+                root.try_tests()
+        elif self.preflight and swept:
+            root.try_tests()
         elif self.preflight:
-            self._try_sweep(root_commit, data, owner, cancel, stale)
+            self._try_sweep(root, data, stale)
         if not self.dry_run and self.preflight and not self.config.primary.deterministic:
             noise = self._check_noise(root, data)
         kept = artifacts.keep(data, self.run_dir, _KEPT_AS, self.config.baseline_csv)
         if stale is not None:
             _log.warning("%s; --make-baseline sweeps this commit instead", stale)
         return kept, stale, noise
-
-    def _try_tests(
-        self, trees: Worktrees, root_commit: str, owner: str, cancel: threading.Event | None
-    ) -> None:
-        if self.preflight and not self.dry_run:
-            Preflight(self.config, trees, owner, cancel).check_tests(root_commit)
 
     def _is_usable(self, source: Path) -> bool:
         """Return whether the file has sound rows. A new sweep repairs no other problem."""
@@ -134,14 +126,7 @@ class RootBaseline:
             return False
         return True
 
-    def _try_sweep(
-        self,
-        root_commit: str,
-        baseline: bytes,
-        owner: str,
-        cancel: threading.Event | None,
-        stale: str | None,
-    ) -> None:
+    def _try_sweep(self, root: RootCommands, baseline: bytes, stale: str | None) -> None:
         """Run the tests of the root, sweep one config, and compare it with the baseline.
 
         A sweep that does not work would fail every candidate, and a baseline of another commit
@@ -152,9 +137,7 @@ class RootBaseline:
         """
         recorded = objectives.read(baseline, self.config.metrics)
         first = min(recorded.sound_ids)
-        trees = Worktrees(self.repo, self.run_dir, self.run_id)
-        preflight = Preflight(self.config, trees, owner, cancel)
-        found = preflight.check(root_commit, first, with_tests=True)
+        found = root.try_sweep(first, with_tests=True)
         metric = self.config.primary
         before, now = recorded.values[metric.name][first], found.values[metric.name][first]
         if metric.repeats is None and abs(now - before) > _TOLERANCE * abs(before):
@@ -184,13 +167,13 @@ class RootBaseline:
         except OSError as error:
             raise UsageError(f"{source}: not usable as a baseline: {error}") from None
 
-    def _sweep_root(self, root: RootSweep, target: Path) -> None:
+    def _sweep_root(self, root: RootCommands, target: Path) -> None:
         """Sweep the root as often as a candidate is swept, and write the results if sound."""
         _log.info("sweeping the root commit for %s", self.config.baseline_csv)
         stop = None if self.limit is None else self.limit + self.heldout
         try:
             data = one_after_the_other(
-                lambda number: root.run(ConfigRange(0, stop), number), self.config.repeats
+                lambda number: root.sweep(ConfigRange(0, stop), number), self.config.repeats
             )
         except NotOneTable as problem:
             raise TreewrightError(f"the baseline sweep: {problem}") from None
@@ -203,7 +186,7 @@ class RootBaseline:
         _log.info("wrote %s; commit it, so that later runs can use it", target)
 
     def _check_exact(
-        self, root: RootSweep, baseline: bytes, source: Path, *, swept: bool
+        self, root: RootCommands, baseline: bytes, source: Path, *, swept: bool
     ) -> tuple[bytes, NoiseCheck]:
         """Check that metrics with `deterministic = true` do not depend on random numbers.
 
@@ -214,7 +197,7 @@ class RootBaseline:
             UsageError: A metric differs, or the baseline is not the root's.
         """
         configs = ConfigRange(0, self.limit)
-        first = baseline if swept else root.run(configs)
+        first = baseline if swept else root.sweep(configs)
         noise = self._noise_test(root).check_exact(first)
         found = None if swept else self._difference(baseline, first)
         if found is None:
@@ -227,7 +210,7 @@ class RootBaseline:
         self._sweep_root(root, source)
         return self._read(source), noise
 
-    def _check_noise(self, root: RootSweep, baseline: bytes) -> NoiseCheck:
+    def _check_noise(self, root: RootCommands, baseline: bytes) -> NoiseCheck:
         """Check that the comparison of the configuration shows the noise of the root."""
         test = self._noise_test(root)
         primary = self.config.primary
@@ -238,7 +221,7 @@ class RootBaseline:
             return test.check_repeats(baseline, first)
         return test.check_one_config(baseline, first)
 
-    def _noise_test(self, root: RootSweep) -> NoiseTest:
+    def _noise_test(self, root: RootCommands) -> NoiseTest:
         configs = ConfigRange(0, self.limit)
         return NoiseTest(root, self.config, self.config_path, configs, self.protected)
 

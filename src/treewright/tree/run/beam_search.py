@@ -17,15 +17,13 @@ import msgspec
 from treewright.kernel.budget import Budget
 from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
-from treewright.tree.deciding import beam, leftovers, rounds
-from treewright.tree.deciding.duplicates import KnownCode
-from treewright.tree.deciding.promotion import new_node
-from treewright.tree.evaluating.heldout import HeldoutOutcome
-from treewright.tree.ideas.expansion import ancestors
+from treewright.tree.deciding import leftovers, rounds
+from treewright.tree.deciding.promotion import KnownCode, new_node
+from treewright.tree.evaluating.request import HeldoutOutcome
 from treewright.tree.records import events as ev
-from treewright.tree.records.model import Decision, Evaluation, IdeaRecord, Node
+from treewright.tree.records.model import Decision, Evaluation, IdeaRecord, Node, ancestors
 from treewright.tree.records.steering import Command, applied, banned_nodes
-from treewright.tree.run import steering
+from treewright.tree.run import command_effects
 from treewright.tree.run.ideas_ahead import Generation, depends_on, missing_ideas
 from treewright.tree.run.requests import queued
 from treewright.tree.run.tree_search import TreeSearch, Work
@@ -75,7 +73,7 @@ class BeamSearch(TreeSearch):
                 e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
             }
         known = KnownCode.of(self.manifest.nodes.values())
-        selection = beam.select(evaluations, self.manifest.beam_width, known, confirmations)
+        selection = rounds.select_beam(evaluations, self.manifest.beam_width, known, confirmations)
         if selection.to_confirm:
             self.parts.stop_if_cancelled()
             return self._confirm(list(selection.to_confirm))
@@ -94,8 +92,8 @@ class BeamSearch(TreeSearch):
 
     def can_apply(self, command: Command) -> bool:
         """A change of the tree waits until the depth that has begun is decided."""
-        changes_tree = command.action in steering.TREE_ACTIONS
-        return not (changes_tree and steering.in_round(self.manifest))
+        changes_tree = command.action in command_effects.TREE_ACTIONS
+        return not (changes_tree and command_effects.in_round(self.manifest))
 
     def keep_files(self) -> None:
         self.parts.deciding_files.load_all(self.manifest)
@@ -177,7 +175,7 @@ class BeamSearch(TreeSearch):
 
     def _leftovers(self, node: Node, depth: int) -> list[IdeaRecord]:
         """Return the ideas of the node and its ancestors that no evaluation has tried."""
-        manifest, lineage = self.manifest, list(ancestors(self.manifest, node))
+        manifest, lineage = self.manifest, ancestors(self.manifest, node)
         tried = {e.idea_path for e in manifest.evaluations.values() if e.depth < depth}
         others = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
         taken = {idea.key for each in others for idea in each.ideas if idea.depth == depth}
@@ -232,7 +230,7 @@ class BeamSearch(TreeSearch):
 
     # -- deciding -------------------------------------------------------------------------
 
-    def _decide(self, selection: beam.Selection, evaluations: list[Evaluation]) -> None:
+    def _decide(self, selection: rounds.Selection, evaluations: list[Evaluation]) -> None:
         """Record the fates of the whole depth, then promote and prune."""
         manifest, now = self.manifest, timestamp()
         nodes = [
@@ -277,7 +275,7 @@ class BeamSearch(TreeSearch):
                 manifest,
                 rules,
                 done,
-                rounds.with_new(manifest, nodes),
+                {**manifest.nodes, **{node.node_id: node for node in nodes}},
                 banned_nodes(applied(manifest.steering)),
             ),
             stop_reason=rounds.stop_reason(rules, done),

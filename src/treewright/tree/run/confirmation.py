@@ -2,7 +2,7 @@
 
 The best of K noisy measurements is too good on average. Before a candidate is promoted, it is swept
 on configs that took no part in its selection, and compared with its parent there. The sweep
-(`evaluating.heldout`) runs on the executor; this module makes its request and judges its results.
+(`evaluating.measuring`) runs on the executor; this module makes its request and judges its results.
 """
 
 from __future__ import annotations
@@ -15,10 +15,16 @@ from pathlib import Path
 import msgspec
 
 from treewright.tree.config import Config
-from treewright.tree.deciding import gate, objectives, scoring
+from treewright.tree.deciding import objectives, promotion, scoring
 from treewright.tree.deciding.results import Results
-from treewright.tree.evaluating import contexts, heldout, simulation
-from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
+from treewright.tree.evaluating import contexts, simulation
+from treewright.tree.evaluating.measuring import measure_heldout
+from treewright.tree.evaluating.request import (
+    CANCELLED,
+    HeldoutOutcome,
+    HeldoutRequest,
+    keep_heldout,
+)
 from treewright.tree.guard.baselines import DecidingFiles, KeptFile
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout
@@ -57,14 +63,14 @@ class Confirmer:
         request = self._request(manifest, name, 1, node, node.commit, log_dir)
         if manifest.dry_run:
             text = simulation.baseline_csv(ids, self.config.metrics)
-            kept = heldout.keep(request, text.encode(), "simulated")
+            kept = keep_heldout(request, text.encode(), "simulated")
             return ev.HeldoutMeasured(node_id=node_id, artifact=kept.artifact)
         _log.info("measuring %s on the held-out configs", node_id)
         try:
-            measured = heldout.measure(request, self.cancel, self.deciding_files)
+            measured = measure_heldout(request, self.cancel, self.deciding_files)
         finally:
             self.worktrees.remove_candidate(name)
-        if measured.problem == heldout.CANCELLED:
+        if measured.problem == CANCELLED:
             raise KeyboardInterrupt
         swept = measured.results
         if swept is None:
@@ -114,7 +120,7 @@ class Confirmer:
         swept = measured.results
         found = self._compare(manifest, swept, baseline.data, measured.problem)
         confirmation = msgspec.structs.replace(
-            gate.confirm(
+            promotion.confirm(
                 evaluation.parent_relative,
                 found,
                 ids[0],

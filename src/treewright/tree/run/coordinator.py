@@ -15,11 +15,11 @@ from treewright.tree.records import usage_log
 from treewright.tree.records.model import Manifest, Unset
 from treewright.tree.records.steering import applied, is_paused
 from treewright.tree.records.store import RunStore
-from treewright.tree.run import cleanup, faults, steering
-from treewright.tree.run.commands import StopWatcher
+from treewright.tree.run import cleanup, command_effects, faults
+from treewright.tree.run.command_files import StopWatcher
 from treewright.tree.run.faults import Halted
 from treewright.tree.run.loop import ControlState, ExecutorFactory, WorkLoop
-from treewright.tree.run.root_check import RootCheck
+from treewright.tree.run.root_commands import RootCheck, RootCommands
 from treewright.tree.run.tree_search import RunParts, TreeSearch
 
 _PAUSE_TICK_SECONDS = 0.3
@@ -38,11 +38,8 @@ class Coordinator:
     def __post_init__(self) -> None:
         parts = self.parts
         self._root_check = RootCheck(
-            parts.config,
-            parts.worktrees,
-            parts.manifest.root_commit,
+            RootCommands(parts.config, parts.worktrees, parts.manifest.root_commit, parts.owner),
             parts.expected[0],
-            parts.owner,
             parts.fence,
             parts.options.failure_rules.timeout_seconds,
         )
@@ -134,17 +131,17 @@ class Coordinator:
     def apply_commands(self) -> None:
         """Apply the waiting commands of the user that can be applied at this moment."""
         inbox = self.parts.inbox
-        for letter in inbox.waiting():
+        for file in inbox.waiting():
             known = self.manifest.steering
             names = [] if isinstance(known, Unset) else [r.command.command_id for r in known]
-            if letter.command.command_id not in names:
-                if not self.search.can_apply(letter.command):
+            if file.command.command_id not in names:
+                if not self.search.can_apply(file.command):
                     continue
-                event = steering.apply(self.manifest, letter, self.parts.expander)
+                event = command_effects.apply(self.manifest, file, self.parts.expander)
                 self.store.record(event)
                 if event.record.refused is None:
                     self.search.on_steered(event)
-            inbox.remove(letter)
+            inbox.remove(file)
 
     def control_state(self) -> ControlState:
         """Return whether the user's commands and the caps let work start."""

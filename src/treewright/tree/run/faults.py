@@ -9,7 +9,7 @@ from treewright.kernel.errors import LeaseLost, StorageError, TreewrightError, U
 from treewright.kernel.executors.protocol import WorkerLost
 from treewright.kernel.procs import process
 from treewright.llm.usage import Usage
-from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.evaluating.request import HeldoutOutcome
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import UNSET, EvalError, EvalOutcome, Evaluation
 from treewright.tree.repository.git import GitKilled

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from threading import Thread
 
 from treewright.search.policies import Choice
-from treewright.tree.ideas.expansion import Expander, ancestors
+from treewright.tree.ideas.expansion import Expander
 from treewright.tree.ideas.idea_source import IdeaSourceError
 from treewright.tree.records.events import NodeExpanded
-from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, Unset
+from treewright.tree.records.model import UNSET, IdeaRecord, Manifest, Node, Unset, ancestors
 
 
 class Generation:

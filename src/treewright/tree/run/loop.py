@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, TypeVar
 
 import msgspec
@@ -18,9 +17,13 @@ import msgspec
 from treewright.kernel.executors.protocol import Done, Executor, Worker
 from treewright.kernel.procs import proctree
 from treewright.tree.deciding.caps import CAP_REACHED
-from treewright.tree.evaluating.heldout import HeldoutOutcome, HeldoutRequest
-from treewright.tree.evaluating.request import EvalRequest
-from treewright.tree.evaluating.worker import EvaluationLost, Outcome, Request
+from treewright.tree.evaluating.request import (
+    EvalRequest,
+    HeldoutOutcome,
+    HeldoutRequest,
+    Outcome,
+    Request,
+)
 from treewright.tree.evaluating.worker import Work as WorkFunction
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, usage_log
@@ -37,7 +40,7 @@ from treewright.tree.run.outcomes import (
     Retry,
     RootCommand,
 )
-from treewright.tree.run.root_check import RootCheck
+from treewright.tree.run.root_commands import RootCheck
 from treewright.tree.run.scheduler import Scheduler
 from treewright.tree.run.tree_search import RunParts, TreeSearch, Work
 
@@ -414,11 +417,8 @@ class WorkLoop:
 
     def _lost(self, request: EvalRequest, error: BaseException | None) -> EvalOutcome:
         """Return the outcome of an evaluation that ended with an exception of its worker."""
-        if isinstance(error, EvaluationLost):
-            spent, roles = usage_log.summed(error.answers)
-        else:
-            directory: Path = self.parts.store.run_dir / layout.experiment(request.eval_id)
-            spent, roles = usage_log.spent(directory)
+        directory = self.parts.store.run_dir / layout.experiment(request.eval_id)
+        spent, roles = usage_log.spent(directory)
         return EvalOutcome(error=faults.as_error(error), usage=spent, roles=roles or UNSET)
 
 

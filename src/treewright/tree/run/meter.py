@@ -2,9 +2,9 @@
 
 Every evaluation gets an allowance when it starts: its share of the amount that is left under each
 cap. A further evaluation starts only while the rest, after the allowances of the evaluations under
-way, is enough for an evaluation of average cost. Otherwise the evaluations under way end first,
-and free the rest of their allowances. An evaluation with too small a share is repeated alone, with
-everything that is left.
+way, is enough for one like the most expensive so far. Otherwise the evaluations under way end
+first, and free the rest of their allowances. An evaluation with too small a share is repeated
+alone, with everything that is left.
 
 Models are asked only if the largest cost of the call fits the allowance. Some agents report their
 cost only afterwards, so an allowance cannot hold them back: until one of them has reported a cost
@@ -79,10 +79,8 @@ class Meter:
     """Whether an allowance was too small, so that each evaluation gets everything left."""
     _is_over: bool = False
     """Whether everything that was left was too small for an evaluation."""
-    _ended: int | None = None
-    """The number of evaluations that have an outcome; None before they were counted."""
-    _largest: dict[tuple[str, str], float] = field(default_factory=dict)
-    """The largest cost of an evaluation so far, by kind and role."""
+    _largest: dict[tuple[str, str], float] | None = None
+    """The largest cost of an evaluation so far, by kind and role; None before any was counted."""
     _is_scored: bool = False
     """Whether an evaluation was scored."""
 
@@ -173,17 +171,15 @@ class Meter:
             )
             self._allowances.pop(eval_id, None)
             self._unrecorded.pop(eval_id, None)
-            if self._ended is not None:
-                self._count(manifest.evaluations[eval_id])
+            if self._largest is not None:
+                self._count(manifest.evaluations[eval_id], self._largest)
 
     def _is_cost_unreported(self, manifest: Manifest) -> bool:
         """Return whether a role of unknown cost is capped and has reported no cost so far. A role
         that was part of a scored evaluation without reporting a cost will not report one."""
-        self._count_ended(manifest)
+        largest = self._largest_costs(manifest)
         return not self._is_scored and any(
-            self._is_unknown(kind, role)
-            and self._typical(manifest, kind, role) <= 0
-            and self._largest.get((kind, role), 0.0) <= 0
+            self._is_unknown(kind, role) and largest.get((kind, role), 0.0) <= 0
             for kind, role, _ in each(caps_of(manifest))
         )
 
@@ -192,39 +188,27 @@ class Meter:
 
     def _needed(self, manifest: Manifest, kind: str, role: str) -> float:
         """Return the amount that another evaluation, or expansion, may need."""
-        needed = self._typical(manifest, kind, role)
-        needed = max(needed, self.costs.largest.get((kind, role), 0.0))
-        if not self._is_unknown(kind, role):
-            return needed
-        return max(needed, self._largest.get((kind, role), 0.0))
+        if role == IDEAS:
+            return amount(spent(manifest, role), kind) / max(1, len(manifest.expanded))
+        largest = self._largest_costs(manifest).get((kind, role), 0.0)
+        return max(largest, self.costs.largest.get((kind, role), 0.0))
 
-    def _count_ended(self, manifest: Manifest) -> int:
-        """Return the number of evaluations with an outcome, counting them the first time."""
-        if self._ended is None:
-            self._ended = 0
+    def _largest_costs(self, manifest: Manifest) -> dict[tuple[str, str], float]:
+        """Return the largest costs; all evaluations are counted the first time."""
+        if self._largest is None:
+            self._largest = {}
             for evaluation in manifest.evaluations.values():
-                self._count(evaluation)
-        return self._ended
+                self._count(evaluation, self._largest)
+        return self._largest
 
-    def _count(self, evaluation: Evaluation) -> None:
-        if evaluation.finished_at is None or self._ended is None:
+    def _count(self, evaluation: Evaluation, largest: dict[tuple[str, str], float]) -> None:
+        if evaluation.finished_at is None:
             return
-        self._ended += 1
         self._is_scored |= evaluation.status == "completed"
         roles = {} if isinstance(evaluation.roles, Unset) else evaluation.roles
         for role, usage in {**roles, ALL: evaluation.usage}.items():
             for kind in FLAGS:
-                largest = self._largest.get((kind, role), 0.0)
-                self._largest[kind, role] = max(largest, amount(usage, kind))
-
-    def _typical(self, manifest: Manifest, kind: str, role: str) -> float:
-        """Return the average cost of an evaluation, or of an expansion."""
-        used = amount(spent(manifest, role), kind)
-        if role == IDEAS:
-            return used / max(1, len(manifest.expanded))
-        if role == ALL:
-            used -= amount(spent(manifest, IDEAS), kind)
-        return used / max(1, self._count_ended(manifest))
+                largest[kind, role] = max(largest.get((kind, role), 0.0), amount(usage, kind))
 
     def _time_is_up(self) -> str:
         if self.max_hours is None:

@@ -17,13 +17,13 @@ import msgspec
 from treewright.kernel.errors import UsageError
 from treewright.kernel.stats import same_measurement
 from treewright.tree.config import Config
-from treewright.tree.deciding import gains, objectives
+from treewright.tree.deciding import objectives, scoring
 from treewright.tree.deciding.results import FIRST, Part, Results
 from treewright.tree.evaluating.contexts import repeat_seed
 from treewright.tree.evaluating.perturbation import CONTROL, Perturbation
 from treewright.tree.guard.commands import ConfigRange
 from treewright.tree.records.model import NoiseCheck
-from treewright.tree.run.root_sweep import RootSweep, RootSweepFailed
+from treewright.tree.run.root_commands import RootCommands, RootSweepFailed
 
 _DRAWS = (7, 11, 13)
 """Numbers that the perturbations draw at each place."""
@@ -44,7 +44,7 @@ _log = logging.getLogger("treewright")
 class NoiseTest:
     """The sweeps of the root that show how its metrics vary. `configs` are those compared."""
 
-    root: RootSweep
+    root: RootCommands
     config: Config
     config_path: Path
     configs: ConfigRange
@@ -58,12 +58,12 @@ class NoiseTest:
         """
         _log.info("sweeping the root with other seeds: is what is deterministic the same?")
         seed = self.config.seed
-        other = self.root.run(self.configs, _OTHER_SEED)
+        other = self.root.sweep(self.configs, _OTHER_SEED)
         other_seed = repeat_seed(seed, _OTHER_SEED)
         self._require_same(first, other, f"with TREEWRIGHT_SEED = {seed} and {other_seed}")
         check = NoiseCheck("exact", other_seed="same")
         try:
-            unseeded = self.root.run(self.configs, is_seeded=False)
+            unseeded = self.root.sweep(self.configs, is_seeded=False)
         except RootSweepFailed:
             check = _changed(check, note="without TREEWRIGHT_SEED the sweep fails")
         else:
@@ -138,7 +138,7 @@ class NoiseTest:
             for number in range(1, repeats + 1)
         ]
         if None in found or not _is_of_repeats(baseline):
-            runs = [self.root.run(one, number) for number in range(1, repeats + 1)]
+            runs = [self.root.sweep(one, number) for number in range(1, repeats + 1)]
             found = [self._value(data, config_id) for data in runs]
         values = [value for value in found if value is not None]
         alike = all(same_measurement(values[0], value) for value in values)
@@ -148,7 +148,7 @@ class NoiseTest:
             if isinstance(perturbed, str):
                 return self._untried(check, perturbed)
             value = self._value(perturbed, config_id)
-            if value is None or gains.is_among(value, values):
+            if value is None or scoring.is_among(value, values):
                 return _changed(check, perturbed="same" if alike else "differs")
             if draws == CONTROL:
                 return self._untried(check, "the number depends on the text of the program")
@@ -163,7 +163,7 @@ class NoiseTest:
     def _is_among(self, draws: int, configs: ConfigRange, values: Sequence[float]) -> bool:
         data = self._perturbed(draws, configs)
         value = None if isinstance(data, str) else self._value(data, configs.start)
-        return value is not None and gains.is_among(value, values)
+        return value is not None and scoring.is_among(value, values)
 
     def _require_same(self, first: bytes, second: bytes, between: str) -> None:
         found = self._difference(first, second)
@@ -179,7 +179,7 @@ class NoiseTest:
         if not change.has_code(self.root.worktrees.repo):
             return "there is no Python code that a candidate may change"
         try:
-            data = self.root.run(configs, perturbation=change)
+            data = self.root.sweep(configs, perturbation=change)
         except RootSweepFailed as problem:
             return str(problem).partition("; ")[0]
         found = objectives.read(data, self.config.metrics, configs.__contains__)
@@ -209,7 +209,7 @@ class NoiseTest:
 
     def _looks_different(self, before: Results, after: Results) -> bool:
         pairs = sorted(before.sound_ids & after.sound_ids)
-        compared = gains.compare_metric(
+        compared = scoring.compare_metric(
             self.config.primary, [(before, after)], pairs, self.config.seed
         )
         return compared.verdict in ("improved", "regressed")

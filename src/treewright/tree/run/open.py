@@ -33,16 +33,15 @@ from treewright.tree.repository.git import Root, find_repository
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run import cleanup, policy_search
 from treewright.tree.run.beam_search import BeamSearch
+from treewright.tree.run.command_effects import extend
 from treewright.tree.run.confirmation import Confirmer
 from treewright.tree.run.coordinator import Coordinator
-from treewright.tree.run.creation import ROOT_NODE, NewRun, Shape
+from treewright.tree.run.creation import ROOT_NODE, NewRun, PolicyChoice, Shape
 from treewright.tree.run.faults import Paused
 from treewright.tree.run.meter import Meter, caps_of, known_costs
 from treewright.tree.run.notices import watching
 from treewright.tree.run.outcomes import FailureRules
 from treewright.tree.run.parallelism import Parallelism, executors
-from treewright.tree.run.policy_choice import PolicyChoice
-from treewright.tree.run.steering import extend
 from treewright.tree.run.tree_search import RunOptions, RunParts, TreeSearch
 
 _log = logging.getLogger("treewright")

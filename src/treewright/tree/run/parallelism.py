@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from treewright.kernel.errors import LeaseLost, UsageError
@@ -70,44 +69,32 @@ def executors(
     cancel: threading.Event,
 ) -> Iterator[ExecutorFactory]:
     """Yield the factory of executors; a cluster stays connected until the context ends."""
-    if parallelism.backend == _DASK:
-        from treewright.tree.evaluating.dask_executor import cluster_executor
-
-        fence = Fence(cancel, lambda: check_epoch(run_dir / layout.LEASE, epoch))
-        with (
-            _cluster_directory(run_dir, epoch, fence) as directory,
-            cluster_executor(
-                parallelism.cluster,
-                parallelism.max_evals,
-                repo=repo,
-                directory=directory,
-                dry_run=manifest.dry_run,
-                remote=parallelism.cluster_remote,
-                cancel=fence,
-                event_name=f"treewright-cancel-{secrets.token_hex(8)}",
-            ) as factory,
-        ):
-            yield factory
-    elif parallelism.max_evals == 1 and parallelism.backend == backends.DEFAULT:
+    if parallelism.max_evals == 1 and parallelism.backend == backends.DEFAULT:
         yield InlineExecutor
-    else:
-        backend = backends.BACKENDS.get(parallelism.backend)
-        options = backends.ExecutorOptions(parallelism.max_evals, parallelism.cluster)
-        if not backend.is_remote:
-            with backend.open(options) as factory:
-                yield factory
-            return
-        from treewright.tree.evaluating.plugin_executor import plugin_executor
+        return
+    backend = backends.BACKENDS.get(parallelism.backend)
+    options = backends.ExecutorOptions(
+        parallelism.max_evals, parallelism.cluster, unit="evaluations"
+    )
+    if not backend.is_remote:
+        with backend.open(options) as factory:
+            yield factory
+        return
+    from treewright.tree.evaluating.remote_executor import remote_executor
 
-        with plugin_executor(
+    fence = Fence(cancel, lambda: check_epoch(run_dir / layout.LEASE, epoch))
+    with (
+        _cluster_directory(run_dir, epoch, fence) as directory,
+        remote_executor(
             backend,
-            options,
+            replace(options, directory=str(directory)),
             repo=repo,
             dry_run=manifest.dry_run,
             remote=parallelism.cluster_remote,
-            fence=Fence(cancel, lambda: check_epoch(run_dir / layout.LEASE, epoch)),
-        ) as factory:
-            yield factory
+            fence=fence,
+        ) as factory,
+    ):
+        yield factory
 
 
 @contextlib.contextmanager

@@ -22,18 +22,19 @@ from treewright.kernel.clock import timestamp
 from treewright.kernel.errors import StorageError
 from treewright.search.policies import Choice
 from treewright.tree.deciding import leftovers
-from treewright.tree.deciding.node_requests import NodeRequests, choose_next_idea, growth
 from treewright.tree.deciding.policy_state import (
+    NodeRequests,
     PolicyState,
     choice_number,
+    choose_next_idea,
     counter,
+    growth,
     rebuild_state,
     stop_reason,
 )
 from treewright.tree.deciding.promotion import new_node
-from treewright.tree.evaluating.heldout import HeldoutOutcome
+from treewright.tree.evaluating.request import HeldoutOutcome
 from treewright.tree.guard.baselines import baselines
-from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import events as ev
 from treewright.tree.records.model import (
     UNSET,
@@ -43,8 +44,10 @@ from treewright.tree.records.model import (
     Node,
     PolicyRecord,
     Unset,
+    ancestors,
 )
 from treewright.tree.records.steering import Command, applied, banned_ideas, injected
+from treewright.tree.run.command_effects import CONTROL_ACTIONS
 from treewright.tree.run.creation import ROOT_NODE
 from treewright.tree.run.ideas_ahead import (
     Generation,
@@ -54,7 +57,6 @@ from treewright.tree.run.ideas_ahead import (
     missing_ideas,
 )
 from treewright.tree.run.requests import queued
-from treewright.tree.run.steering import CONTROL_ACTIONS
 from treewright.tree.run.tree_search import TreeSearch, Work
 
 _RECENT_OUTCOMES = 32
@@ -223,7 +225,7 @@ class PolicySearch(TreeSearch):
 
     def _leftovers(self, node: Node, number: int) -> list[IdeaRecord]:
         """Return the ideas of the node's ancestors that neither evaluations nor plans try."""
-        manifest, lineage = self.manifest, list(ancestors(self.manifest, node))
+        manifest, lineage = self.manifest, ancestors(self.manifest, node)
         tried = {e.idea_path for e in manifest.evaluations.values()}
         for each in lineage[1:]:
             places = range(len(self._plans.for_node(each.node_id)))

@@ -15,9 +15,8 @@ from typing import ClassVar, NamedTuple
 
 from treewright.kernel.procs.cancellation import Fence
 from treewright.tree.config import Config
-from treewright.tree.evaluating.earlier_results import EarlierResults
-from treewright.tree.evaluating.heldout import HeldoutOutcome
-from treewright.tree.evaluating.known_results import KnownResults
+from treewright.tree.evaluating.known_results import EarlierResults, KnownResults
+from treewright.tree.evaluating.request import HeldoutOutcome
 from treewright.tree.guard.baselines import DecidingFiles
 from treewright.tree.ideas.expansion import Expander
 from treewright.tree.records import events as ev
@@ -27,7 +26,7 @@ from treewright.tree.records.store import RunStore
 from treewright.tree.repository.worktrees import Worktrees
 from treewright.tree.run import cleanup
 from treewright.tree.run.cleanup import Retention
-from treewright.tree.run.commands import Inbox
+from treewright.tree.run.command_files import Inbox
 from treewright.tree.run.confirmation import Confirmer
 from treewright.tree.run.creation import ROOT_NODE, expected_ids
 from treewright.tree.run.meter import Meter, caps_of

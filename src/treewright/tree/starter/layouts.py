@@ -6,25 +6,24 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from treewright.kernel.errors import UsageError
-from treewright.tree.repository.git import git
-from treewright.tree.starter import openevolve, printed_number, shinka
+from treewright.tree.starter import evolve_tasks, printed_number
+from treewright.tree.starter.survey import list_files
 from treewright.tree.starter.task import Task
 
 LAYOUTS: dict[str, Callable[[Path, Path], Task]] = {
-    "openevolve": openevolve.find_task,
-    "shinka": shinka.find_task,
+    "openevolve": evolve_tasks.find_openevolve,
+    "shinka": evolve_tasks.find_shinka,
     "autoresearch": printed_number.find_autoresearch,
     "evo": printed_number.find_evo,
 }
-"""How the task of a layout is found in a directory of a repository, by the name for `--from`."""
+"""The function that finds the task of a layout in a directory, by the name for `--from`."""
 _SIGNS = frozenset({"evaluator.py", "evaluate.py", "program.md"})
 """A directory without one of these files has no task; `.evo` is looked for in the root."""
 
 
 def recognise(repo: Path) -> list[tuple[str, Path]]:
     """Return the layout and the directory of each task in a repository, the root's first."""
-    listed = git(repo, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    paths = [PurePosixPath(path) for path in listed.split("\0") if path]
+    paths = [PurePosixPath(path) for path in list_files(repo)]
     directories = {str(path.parent) for path in paths if path.name in _SIGNS} | {"."}
     found: list[tuple[str, Path]] = []
     for directory in sorted(directories, key=lambda each: (each != ".", each)):

@@ -20,10 +20,9 @@ from pathlib import Path
 
 from treewright.kernel.procs import process
 from treewright.kernel.stats import same_measurement
-from treewright.tree.evaluating.command_logs import end_of
+from treewright.tree.evaluating.contexts import end_of
 from treewright.tree.evaluating.perturbation import CONTROL, perturb, write
-from treewright.tree.repository.git import git
-from treewright.tree.starter.survey import run_script
+from treewright.tree.starter.survey import list_files, run_script
 from treewright.tree.starter.task import Task
 
 _DRAWS = (7, 11, 13)
@@ -37,11 +36,11 @@ _LONGEST_LIST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What the score of a task depends on.
+    """The dependence of a task's score on random numbers and on the machine.
 
-    `is_exact` holds if it was the same every time; `why` says what was seen, in one sentence.
+    `is_exact` holds if it was the same every time; `why` gives the observation in one sentence.
     `problem` is why the task could not be measured. `spread` is the standard deviation of the score
-    under one seed, where it is not the same: what the machine does is in it, and not only a seed.
+    under one seed, if it is not the same: then it depends on the machine, and not only on a seed.
     """
 
     is_exact: bool
@@ -143,9 +142,8 @@ def explain(found: Measurement) -> str:
 
 
 def _copy(repo: Path, copy: Path) -> str:
-    """Copy what git would commit; return why not."""
-    listed = git(repo, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
-    files = [path for path in listed if path and (repo / path).is_file()]
+    """Copy the files that git would commit; return the reason if they are too large, else ""."""
+    files = list_files(repo)
     if sum((repo / path).stat().st_size for path in files) > _LARGEST_COPY:
         return f"the repository has more than {_LARGEST_COPY >> 30} GiB"
     for path in files:
@@ -155,7 +153,7 @@ def _copy(repo: Path, copy: Path) -> str:
 
 
 class _Failed(Exception):
-    pass
+    """The task gave no score, for the given reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +205,7 @@ class _Trial:
         return Measurement(True, why)
 
     def read_mean_of(self) -> str:
-        """Return which numbers the last sweep took the mean of."""
+        """Return the numbers of which the last sweep took the mean."""
         said = end_of(self._log).decode("utf-8", "replace").splitlines()
         lines = [line for line in said if line.startswith(_MEAN_OF)]
         return lines[-1].removeprefix(_MEAN_OF)[:_LONGEST_LIST] if lines else ""

@@ -12,8 +12,7 @@ import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.kernel.text.printable import format_paths
-from treewright.tree.starter.columns import Column
-from treewright.tree.starter.survey import Survey, python_name, time_budget
+from treewright.tree.starter.survey import Column, Survey, python_name, time_budget
 from treewright.tree.starter.task import (
     CLOCK,
     Bound,
@@ -21,6 +20,7 @@ from treewright.tree.starter.task import (
     directory_of,
     fill_in,
     others,
+    path_in,
     read_text,
 )
 
@@ -51,7 +51,7 @@ def find_autoresearch(repo: Path, directory: Path) -> Task:
     texts = (read_text(directory / name) for name in ("prepare.py", "train.py"))
     budget = next(filter(None, map(time_budget, texts)), None)
     seconds = 2 * budget + 60 if budget else _DEFAULT_SECONDS
-    program = "train.py" if inside == "." else f"{inside}/train.py"
+    program = path_in(inside, "train.py")
     constants = {"COMMAND": command, "PATTERN": rf"(?m)^{metric}:\s*{NUMBER}", "METRIC": metric}
     return Task(
         layout="autoresearch",
@@ -66,9 +66,7 @@ def find_autoresearch(repo: Path, directory: Path) -> Task:
         repeats=3,
         bounds=_clock_bounds(budget),
         protected=others(repo, inside, ["train.py"]),
-        readable=[
-            name if inside == "." else f"{inside}/{name}" for name in ("prepare.py", "program.md")
-        ],
+        readable=[path_in(inside, name) for name in ("prepare.py", "program.md")],
         instructions=(
             f"{'Raise' if direction == 'maximize' else 'Lower'} {metric}, which `{command}` prints "
             f"when training has ended. Change only {program}: architecture, optimizer, "
@@ -92,7 +90,7 @@ def find_evo(repo: Path, directory: Path) -> Task:
     if not isinstance(target, str) or not isinstance(benchmark, str):
         raise UsageError(f"no .evo/config.json with `target` and `benchmark` in {directory}")
     inside = directory_of(repo, directory)
-    program = target if inside == "." else f"{inside}/{target}"
+    program = path_in(inside, target)
     gate = settings.get("gate")
     tests = None
     if isinstance(gate, str) and gate.strip():
@@ -100,7 +98,7 @@ def find_evo(repo: Path, directory: Path) -> Task:
         if inside != ".":
             tests = f"cd {shlex.quote(inside)} && {tests}"
     named = [*_files_named(directory, benchmark), *_files_named(directory, str(gate or ""))]
-    protected = [name if inside == "." else f"{inside}/{name}" for name in dict.fromkeys(named)]
+    protected = [path_in(inside, name) for name in dict.fromkeys(named)]
     constants = {"COMMAND": benchmark, "TARGET": target}
     return Task(
         layout="evo",

@@ -1,4 +1,4 @@
-"""A survey of a repository: its tests, its sweep, its results, its tunable files.
+"""A survey of a repository: its tests, its sweep, its results, its metrics, its tunable files.
 
 All findings are guesses that end up in a commented file for the user to check, so a plain rule that
 is easy to predict is better than a clever one.
@@ -7,15 +7,30 @@ is easy to predict is better than a clever one.
 from __future__ import annotations
 
 import ast
+import csv
 import fnmatch
+import math
 import re
 import shlex
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from treewright.tree.repository.git import git
-from treewright.tree.starter.columns import Column, columns_of_csv, columns_of_script
+
+_CONTRACT = ("config_id", "status")
+_ROWS_LOOKED_AT = 1000
+# fmt: off
+_MORE_IS_BETTER = frozenset({
+    "acc", "accuracy", "auc", "bleu", "coverage", "f1", "fps", "hits", "map", "ndcg", "passed",
+    "precision", "profit", "proved", "qps", "r2", "recall", "return", "reward", "rouge", "score",
+    "sharpe", "solved", "speedup", "throughput", "wins",
+})
+# fmt: on
+
 
 SWEEP = "treewright_sweep.py"
 """The name of a sweep that `init` writes."""
@@ -42,7 +57,73 @@ _CLOCK_NAME = re.compile(
     r"|(?:seconds|minutes)_(?:budget|limit)|(?:budget|limit)_(?:seconds|minutes))(?:_\w+)?",
     re.IGNORECASE,
 )
-"""Names of constants that say how long a program may run."""
+"""Names of constants that limit the time of a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A metric; the direction is guessed from its name."""
+
+    name: str
+
+    @property
+    def direction(self) -> Literal["minimize", "maximize"]:
+        words = re.split(r"[^a-z0-9]+", self.name.lower())
+        return "maximize" if _MORE_IS_BETTER & set(words) else "minimize"
+
+
+def columns_of_csv(path: Path) -> list[Column]:
+    """Return the columns that hold finite numbers.
+
+    A column of whole numbers is more often a setting of the config (a size, a horizon) than a
+    measurement, so such columns are returned only if there are no others.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            header = [name.strip() for name in next(reader, [])]
+            rows = list(islice(reader, _ROWS_LOOKED_AT))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return []
+    measured, whole = [], []
+    for at, name in enumerate(header):
+        values = [row[at].strip() for row in rows if at < len(row) and row[at].strip()]
+        if not name or name in _CONTRACT or not values or not all(map(_is_finite, values)):
+            continue
+        (whole if all(_is_whole(value) for value in values) else measured).append(Column(name))
+    return measured or whole
+
+
+def columns_of_script(source: str) -> list[Column]:
+    """Return the columns of a list of names, or a header line, with `config_id` and `status`."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    for names in _name_lists(tree):
+        if set(_CONTRACT) <= set(names):
+            return [Column(name) for name in names if name and name not in _CONTRACT]
+    return []
+
+
+def _name_lists(tree: ast.AST) -> Iterator[list[str]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield [name.strip() for name in node.value.strip().split(",")]
+        elif isinstance(node, ast.List | ast.Tuple):
+            values = [e.value for e in node.elts if isinstance(e, ast.Constant)]
+            yield [value for value in values if isinstance(value, str)]
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _is_whole(text: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+", text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +149,7 @@ class Survey:
 
 def survey(repo: Path) -> Survey:
     """Return the findings about a repository; nothing in it is run or changed."""
-    files = _files(repo)
+    files = list_files(repo)
     script, not_sweeps = _sweep_script(repo, files)
     results = _results_csv(repo, files)
     columns = columns_of_csv(repo / results) if results else []
@@ -98,7 +179,7 @@ def survey(repo: Path) -> Survey:
     )
 
 
-def _files(repo: Path) -> list[str]:
+def list_files(repo: Path) -> list[str]:
     """Return the files that are tracked or would be after `git add --all`."""
     listed = git(repo, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return sorted({path for path in listed.split("\0") if path and (repo / path).is_file()})

@@ -64,15 +64,15 @@ class Task:
     metric: str = "combined_score"
     direction: Literal["minimize", "maximize"] = "maximize"
     repeats: int | None = None
-    """How often the sweep is repeated; None for a metric that is the same each time."""
+    """The number of sweeps of a candidate; None for a metric that is the same each time."""
     seeds: int | None = None
-    """On how many seeds a candidate is compared with its parent; each config is another seed."""
+    """The number of seeds on which candidate and parent are compared; each config is a seed."""
     tolerance: float | None = None
-    """What a gain has to exceed, where the noise was measured."""
+    """The least gain that counts, if the noise was measured."""
     heldout_seeds: int | None = None
-    """On how many other seeds a gain has to show."""
+    """The number of other seeds on which a gain has to show."""
     noise: list[str] = field(default_factory=list)
-    """What was measured, and why the metric is compared as it is: comments of the metric."""
+    """The measurement, and the reason for the comparison: comments of the metric."""
     bounds: list[Bound] = field(default_factory=list)
     protected: list[str]
     readable: list[str] = field(default_factory=list)
@@ -84,12 +84,15 @@ class Task:
     notes: list[str] = field(default_factory=list)
     """Comments about the sweep, for the metric in the configuration."""
 
-    def path(self, name: str) -> str:
-        return str(PurePosixPath(self.directory) / name)
-
     @property
     def sweep_path(self) -> str:
-        return self.path(SWEEP)
+        """The path at which `init` writes the sweep."""
+        return path_in(self.directory, SWEEP)
+
+
+def path_in(directory: str, name: str) -> str:
+    """Return the path of a file of a directory of the repository, which "." stands for."""
+    return name if directory == "." else f"{directory}/{name}"
 
 
 def directory_of(repo: Path, directory: Path) -> str:

@@ -7,8 +7,7 @@ of checks; `decisions.py` and `choices.py`, which repeat the decisions of the tw
 
 from __future__ import annotations
 
-from treewright.tree.validation.checks import validate
+from treewright.tree.validation.checks import validate, write_report
 from treewright.tree.validation.findings import Finding
-from treewright.tree.validation.report import write_report
 
 __all__ = ["Finding", "validate", "write_report"]

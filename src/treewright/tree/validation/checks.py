@@ -1,7 +1,8 @@
-"""The list of checks, in the order of running and reporting."""
+"""The list of checks, in the order of running and reporting, and VALIDATION_REPORT.md."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,17 +10,29 @@ from pathlib import Path
 import msgspec
 
 from treewright.kernel.errors import UsageError
+from treewright.kernel.storage import atomic
+from treewright.kernel.text.markdown import code, escape, table
 from treewright.tree.config import Config
-from treewright.tree.records import store
+from treewright.tree.records import layout, store
 from treewright.tree.records.model import Manifest
 from treewright.tree.repository.git import GitError
-from treewright.tree.validation import consistency, files, nodes, repository, strays
+from treewright.tree.validation import consistency, files, nodes, repository
 from treewright.tree.validation.choices import choose_again
 from treewright.tree.validation.decisions import decide_again
-from treewright.tree.validation.findings import Finding, Subject
-from treewright.tree.validation.history import read_history
+from treewright.tree.validation.findings import Finding, Subject, advice
+from treewright.tree.validation.history import check_structure, read_history
 from treewright.tree.validation.measurements import measure_again
-from treewright.tree.validation.structure import check_structure
+
+HISTORY_CODES = (
+    "manifest_missing",
+    "manifest_unreadable",
+    "manifest_version",
+    "manifest_checksum",
+    "events_unreadable",
+    "manifest_differs_from_events",
+)
+STRUCTURE_CODES = ("ids_not_dense", "id_mismatch", "dangling_reference", "config_invalid")
+GIT_FAILED = "git_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +56,6 @@ def _recompute(subject: Subject) -> Iterable[Finding]:
         yield from choose_again(manifest, manifest.policy_record, measured.evaluations)
 
 
-HISTORY_CODES = (
-    "manifest_missing",
-    "manifest_unreadable",
-    "manifest_version",
-    "manifest_checksum",
-    "events_unreadable",
-    "manifest_differs_from_events",
-)
-STRUCTURE_CODES = ("ids_not_dense", "id_mismatch", "dangling_reference", "config_invalid")
-
 CHECKS = (
     Check(
         "Paths exist and stay inside the run",
@@ -66,12 +69,12 @@ CHECKS = (
     ),
     Check(
         "Idea files are unchanged",
-        files.check_ideas,
+        nodes.check_ideas,
         ("idea_missing", "idea_sha256", "idea_key"),
     ),
     Check(
         "Context snapshots are what the lineage had",
-        files.check_context,
+        nodes.check_context,
         ("context_dirs", "context_files"),
     ),
     Check(
@@ -112,7 +115,7 @@ CHECKS = (
             "stop_reason_differs",
         ),
     ),
-    Check("No stray directories", strays.check_directories, ("stray_directory",)),
+    Check("No stray directories", files.check_directories, ("stray_directory",)),
     Check(
         "Promoted commits are present, pinned, descend from their parents, touch nothing protected",
         repository.check_commits,
@@ -135,12 +138,11 @@ CHECKS = (
     ),
     Check(
         "No stray branches or worktrees",
-        strays.check_git_strays,
+        repository.check_git_strays,
         ("stray_branch", "stray_worktree"),
         needs_git=True,
     ),
 )
-GIT_FAILED = "git_failed"
 
 
 def validate(run_dir: Path, repo: Path) -> list[Finding]:
@@ -151,10 +153,13 @@ def validate(run_dir: Path, repo: Path) -> list[Finding]:
     manifest, findings = history.manifest, history.findings
     if manifest is None:
         return findings
-    broken = [*check_structure(manifest), *_config_problems(manifest)]
+    broken = list(check_structure(manifest))
+    try:
+        config = msgspec.convert(manifest.agent_config, type=Config)
+    except msgspec.ValidationError as error:
+        return [*findings, *broken, Finding("config_invalid", "agent_config", str(error))]
     if broken:
         return [*findings, *broken]
-    config = msgspec.convert(manifest.agent_config, type=Config)
     subject = Subject(run_dir, repo, manifest, config)
     for check in CHECKS:
         if manifest.dry_run and check.needs_git:
@@ -166,9 +171,76 @@ def validate(run_dir: Path, repo: Path) -> list[Finding]:
     return findings
 
 
-def _config_problems(manifest: Manifest) -> list[Finding]:
-    try:
-        msgspec.convert(manifest.agent_config, type=Config)
-    except msgspec.ValidationError as error:
-        return [Finding("config_invalid", "agent_config", str(error))]
-    return []
+def write_report(run_dir: Path, findings: list[Finding]) -> Path:
+    """Write the report about the findings of `validate`."""
+    path = run_dir / layout.VALIDATION
+    atomic.write_text(path, render(run_dir.name, read_history(run_dir).manifest, findings))
+    return path
+
+
+def render(run_id: str, manifest: Manifest | None, findings: list[Finding]) -> str:
+    """Return the text of VALIDATION_REPORT.md."""
+    verdict = (
+        f"**{len(findings)} finding{'s' if len(findings) > 1 else ''}.**"
+        if findings
+        else "**No findings: the run is what its files say.**"
+    )
+    parts = [f"# Validation of tree run {code(run_id)}", verdict]
+    if manifest is not None:
+        parts.append(_scope(manifest))
+    parts += ["## What was checked", _checked(manifest, findings)]
+    if findings:
+        rows = [
+            [code(each.code), code(each.subject), escape(each.message, 600)] for each in findings
+        ]
+        codes = dict.fromkeys(finding.code for finding in findings)
+        advised = "\n".join(f"- {code(name)}: {escape(advice(name), 400)}" for name in codes)
+        listed = table(("code", "subject", "what is wrong"), rows)
+        parts += ["## Findings", listed, "## What to do", advised]
+    return "\n\n".join(parts) + "\n"
+
+
+def _scope(manifest: Manifest) -> str:
+    measured = sum(e.status in ("completed", "failed") for e in manifest.evaluations.values())
+    said = (
+        f"{len(manifest.nodes)} nodes, {len(manifest.evaluations)} evaluations ({measured} with "
+        f"an outcome), {manifest.spent.confirmations} confirmations, {manifest.current_depth} "
+        "depths decided."
+    )
+    if manifest.dry_run:
+        said += " This is a dry run: it has no git objects, and checks of those are skipped."
+    return said
+
+
+def _checked(manifest: Manifest | None, findings: list[Finding]) -> str:
+    counts = Counter(finding.code for finding in findings)
+    failed_git = {finding.subject for finding in findings if finding.code == GIT_FAILED}
+    broken = manifest is None or any(counts[name] for name in STRUCTURE_CODES)
+    rows = [
+        [
+            "manifest.json is whole and is what events.jsonl adds up to",
+            _found(HISTORY_CODES, counts),
+        ],
+        [
+            "Records refer to each other soundly",
+            "not checked: no state could be read"
+            if manifest is None
+            else _found(STRUCTURE_CODES, counts),
+        ],
+    ]
+    for check in CHECKS:
+        if broken:
+            said = "not checked: the checks above must pass first"
+        elif check.needs_git and manifest is not None and manifest.dry_run:
+            said = "skipped: a dry run has no git objects"
+        elif check.name in failed_git:
+            said = "not completed: git failed"
+        else:
+            said = _found(check.codes, counts)
+        rows.append([check.name, said])
+    return table(("check", "result"), rows)
+
+
+def _found(codes: tuple[str, ...], counts: Counter[str]) -> str:
+    number = sum(counts[name] for name in codes)
+    return f"**{number} finding{'s' if number > 1 else ''}**" if number else "ok"

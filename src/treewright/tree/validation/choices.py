@@ -8,25 +8,24 @@ the recomputed evaluations. In `fixed` order the number of known outcomes is com
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import msgspec
 
 from treewright.kernel.errors import TreewrightError
 from treewright.search.policies import Choice
 from treewright.tree.deciding import leftovers
-from treewright.tree.deciding.node_requests import NodeRequests, choose_next_idea, growth
 from treewright.tree.deciding.policy_state import (
+    NodeRequests,
     PolicyState,
     choice_number,
+    choose_next_idea,
     counter,
-    exhausted_nodes,
+    growth,
     rebuild_state,
+    stop_reason,
 )
-from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records.model import (
     UNSET,
-    Decision,
     Evaluation,
     Exhausted,
     Manifest,
@@ -34,6 +33,7 @@ from treewright.tree.records.model import (
     PolicyRecord,
     StopReason,
     Unset,
+    ancestors,
 )
 from treewright.tree.records.steering import (
     Steering,
@@ -63,32 +63,39 @@ def choose_again(
         yield Finding("choice_differs", "run", f"the records do not fit together: {error}")
 
 
-@dataclass(slots=True)
 class _Walk:
-    manifest: Manifest
-    policy_record: PolicyRecord
-    evaluations: list[Evaluation]
-    _state: PolicyState = field(init=False)
-    _settled: list[Evaluation] = field(init=False)
-    _exhausted: list[Exhausted] = field(init=False)
-    _changes: list[Steering] = field(init=False)
-    _tried: dict[str, set[str]] = field(default_factory=dict)
-    _requests: NodeRequests = field(default_factory=NodeRequests)
-    _applied: list[Steering] = field(default_factory=list)
-    _count: int = 1
-    _is_fixed: bool = field(init=False)
+    """The repeated search, up to one of its choices."""
 
-    def __post_init__(self) -> None:
-        self._changes = applied(self.manifest.steering)
-        first = undo({"max_depth": self.manifest.max_depth}, self._changes)["max_depth"]
-        self._state = PolicyState.beginning(self.manifest, self.policy_record, first)
-        decided = [e for e in self.evaluations if e.decision is not None]
+    def __init__(
+        self, manifest: Manifest, policy_record: PolicyRecord, evaluations: list[Evaluation]
+    ) -> None:
+        self.manifest = manifest
+        self.policy_record = policy_record
+        self.evaluations = evaluations
+        self._changes = applied(manifest.steering)
+        first = undo({"max_depth": manifest.max_depth}, self._changes)["max_depth"]
+        self._state = PolicyState.beginning(manifest, policy_record, first)
+        decided = [e for e in evaluations if e.decision is not None]
         self._settled = sorted(decided, key=lambda e: counter(e.place))
-        self._exhausted = list(self.policy_record.exhausted)
-        self._is_fixed = self.policy_record.order == "fixed"
+        self._exhausted = list(policy_record.exhausted)
+        self._is_fixed = policy_record.order == "fixed"
+        self._tried: dict[str, set[str]] = {}
+        self._requests = NodeRequests()
+        self._applied: list[Steering] = []
+        self._count = 1
+
+    @property
+    def _branches(self) -> dict[str, int]:
+        return {node_id: number for number, node_id in self._state.nodes.items()}
 
     def run(self) -> Iterator[Finding]:
-        yield from self._order()
+        places = [counter(e.place) for e in self._settled]
+        expected = list(range(1, len(places) + 1))
+        if self._is_fixed:
+            expected = [choice_number(e.eval_id) for e in self._settled]
+        if places != expected or self.policy_record.settled != len(places):
+            message = "the places of the outcomes are not those of their order"
+            yield Finding("choice_differs", "run", message)
         for number, evaluation in enumerate(self.evaluations, start=1):
             yield from self._change(number)
             yield from self._exhaust_recorded(number)
@@ -106,19 +113,14 @@ class _Walk:
             message = f"{found.node_id} is recorded as without ideas, which no choice found"
             yield Finding("choice_differs", "run", message)
 
-    def _order(self) -> Iterator[Finding]:
-        places = [counter(e.place) for e in self._settled]
-        expected = list(range(1, len(places) + 1))
-        if self._is_fixed:
-            expected = [choice_number(e.eval_id) for e in self._settled]
-        if places != expected or self.policy_record.settled != len(places):
-            message = "the places of the outcomes are not those of their order"
-            yield Finding("choice_differs", "run", message)
-
     def _settle_up_to(self, seen: int) -> Iterator[Finding]:
         while self._state.settled < min(seen, len(self._settled)):
             evaluation = self._settled[self._state.settled]
-            decision = self._decide(evaluation)
+            decision = self._state.decide(evaluation)
+            if decision.fate == "promoted":
+                node_id = f"n{self._count:04d}"
+                decision = msgspec.structs.replace(decision, promoted_to_node_id=node_id)
+                self._count += 1
             yield from compare_decisions([evaluation], {evaluation.eval_id: decision})
             needed = self._state.needs_confirmation(evaluation)
             name, measured = evaluation.eval_id, evaluation.confirmation is not None
@@ -129,14 +131,6 @@ class _Walk:
                 message = "it was swept on held-out configs, which nothing asked for"
                 yield Finding("confirmation_needless", name, message)
             self._state.settle(evaluation, decision)
-
-    def _decide(self, evaluation: Evaluation) -> Decision:
-        decision = self._state.decide(evaluation)
-        if decision.fate != "promoted":
-            return decision
-        node_id = f"n{self._count:04d}"
-        self._count += 1
-        return msgspec.structs.replace(decision, promoted_to_node_id=node_id)
 
     def _choose(self, number: int, evaluation: Evaluation) -> str | None:
         """Repeat a choice; return how the recorded one differs, if it does."""
@@ -166,7 +160,7 @@ class _Walk:
         for node_id in evaluation.without:
             if not self._applied and self._has_ideas(node_id):
                 raise ValueError(f"{evaluation.eval_id}: {node_id} had ideas and was passed over")
-        branches = {node_id: number for number, node_id in self._state.nodes.items()}
+        branches = self._branches
         return [branches[node_id] for node_id in evaluation.without]
 
     def _has_ideas(self, node_id: str) -> bool:
@@ -191,7 +185,7 @@ class _Walk:
         """Return the next choice: a node that the user asked for, or the policy's."""
         sequencer = self._state.sequencer
         choice = sequencer.propose()
-        branches = {node_id: number for number, node_id in self._state.nodes.items()}
+        branches = self._branches
         wanted = self._requests.next_node(
             lambda node_id: (
                 growth(sequencer.tree, branches[node_id]) if node_id in branches else "later"
@@ -214,8 +208,7 @@ class _Walk:
 
     def _exhaust_next(self) -> None:
         found = self._exhausted.pop(0)
-        branches = {node_id: number for number, node_id in self._state.nodes.items()}
-        self._state.sequencer.exhaust(branches[found.node_id])
+        self._state.sequencer.exhaust(self._branches[found.node_id])
 
     def _change(self, number: int) -> Iterator[Finding]:
         """Apply the changes of the user before that choice: from there on the search is the one
@@ -252,7 +245,7 @@ class _Walk:
         if not self._is_fixed or chosen[0] != idea:
             return
         tried = set().union(*self._tried.values())
-        lineage = list(ancestors(self.manifest, node))
+        lineage = ancestors(self.manifest, node)
         expected = leftovers.for_expansion(self.manifest, lineage, idea.expansion, tried)
         yield from compare_left_over(evaluation.eval_id, node.node_id, chosen, expected)
 
@@ -263,20 +256,10 @@ class _Walk:
             return
         if recorded == "cap_reached" and self.manifest.caps is not UNSET:
             return
-        again = self._stop_reason()
+        ends: StopReason | None = stop_reason(self.manifest, self.policy_record)
+        if ends != "max_total_idea_evals" and self._propose(len(self.evaluations) + 1) is not None:
+            ends = None
         undecided = len(self._settled) < len(self.evaluations)
-        if recorded is not None and (recorded != again or undecided):
-            message = f"it is {recorded}, the choices give {again}"
+        if recorded is not None and (recorded != ends or undecided):
+            message = f"it is {recorded}, the choices give {ends}"
             yield Finding("stop_reason_differs", "run", message)
-
-    def _stop_reason(self) -> StopReason | None:
-        """Return the stop reason, written independently of the checked code on purpose."""
-        manifest = self.manifest
-        if len(self.evaluations) == manifest.max_total_idea_evals:
-            return "max_total_idea_evals"
-        if self._propose(len(self.evaluations) + 1) is not None:
-            return None
-        if exhausted_nodes(self.manifest, self.policy_record):
-            return "no_new_ideas"
-        deepest = max(node.depth for node in manifest.nodes.values())
-        return "max_depth_reached" if deepest == manifest.max_depth else "empty_frontier"

@@ -37,9 +37,10 @@ def check_evaluations(subject: Subject) -> Iterator[Finding]:
     manifest = subject.manifest
     run_named = functools.cache(functools.partial(_run_named, subject.run_dir.parent))
     for evaluation in manifest.evaluations.values():
-        for message in _status_problems(evaluation, manifest):
-            yield Finding("evaluation_state", evaluation.eval_id, message)
-        for message in _reuse_problems(evaluation, manifest, run_named):
+        for message in (
+            *_status_problems(evaluation, manifest),
+            *_reuse_problems(evaluation, manifest, run_named),
+        ):
             yield Finding("evaluation_state", evaluation.eval_id, message)
         for message in _idea_problems(evaluation, manifest):
             yield Finding("evaluation_idea", evaluation.eval_id, message)

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 import msgspec
 
 from treewright.kernel.budget import Budget, Spending
-from treewright.tree.deciding import beam, leftovers, rounds
-from treewright.tree.deciding.duplicates import KnownCode
+from treewright.tree.deciding import leftovers, rounds
+from treewright.tree.deciding.promotion import KnownCode
 from treewright.tree.deciding.rounds import Round, Rules
-from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import steering
 from treewright.tree.records.model import (
     UNSET,
@@ -24,6 +23,7 @@ from treewright.tree.records.model import (
     IdeaRecord,
     Manifest,
     StopReason,
+    ancestors,
 )
 from treewright.tree.records.steering import (
     Steering,
@@ -48,7 +48,9 @@ def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iter
         owner = f"depth {record.depth}"
         if stop is not None:
             yield Finding("stop_reason_differs", owner, f"the search should have stopped: {stop}")
-        yield from _frontier(record, frontier)
+        if record.frontier and record.frontier != frontier:
+            message = f"expanded {record.frontier}, the decisions before it give {frontier}"
+            yield Finding("frontier_differs", owner, message)
         yield from _queue(manifest, rules, record, frontier, queued)
         yield from _left_over(manifest, record)
         queued += len(record.eval_ids)
@@ -61,16 +63,24 @@ def decide_again(manifest: Manifest, evaluations: dict[str, Evaluation]) -> Iter
             message = f"{selection.to_confirm[0]} had to be confirmed before the depth was decided"
             yield Finding("confirmation_missing", owner, message)
             return
-        decisions, new_nodes = _with_node_ids(selection, count)
+        new_nodes = [f"n{count + place:04d}" for place in range(len(selection.promoted))]
+        decisions = dict(selection.decisions)
+        for eval_id, node_id in zip(selection.promoted, new_nodes, strict=True):
+            promoted = msgspec.structs.replace(decisions[eval_id], promoted_to_node_id=node_id)
+            decisions[eval_id] = promoted
         yield from compare_decisions(of_depth, decisions)
-        yield from _needless(of_depth, decisions)
+        for evaluation in of_depth:
+            needless = decisions[evaluation.eval_id].fate not in ("promoted", "not_confirmed")
+            if evaluation.confirmation is not None and needless:
+                message = "it was confirmed, which its rank did not ask for"
+                yield Finding("confirmation_needless", evaluation.eval_id, message)
         count += len(new_nodes)
         unlucky = rounds.unlucky_after(manifest, unlucky, record, new_nodes, queued)
         done = rounds.Round(record.depth, frontier, new_nodes, unlucky, queued)
         before = [r for r in applied(manifest.steering) if r.depth < record.depth]
         banned = banned_nodes(before)
         frontier = rounds.next_frontier(manifest, rules, done, manifest.nodes, banned)
-        stop = _stop_reason(rules, done)
+        stop = rounds.stop_reason(rules, done)
         if changes := rounds.changes_after(manifest, record.depth):
             frontier, stop = _changed(manifest, done, changes)
     if is_stopped(applied(manifest.steering)):
@@ -89,12 +99,6 @@ def _changed(
     manifest: Manifest, done: Round, changes: list[Steering]
 ) -> tuple[list[str], StopReason | None]:
     return rounds.after_changes(manifest, done, rounds.rules_after(manifest, changes[-1]), changes)
-
-
-def _frontier(record: DepthRecord, frontier: list[str]) -> Iterator[Finding]:
-    if record.frontier and record.frontier != frontier:
-        message = f"expanded {record.frontier}, the decisions before it give {frontier}"
-        yield Finding("frontier_differs", f"depth {record.depth}", message)
 
 
 def _queue(
@@ -122,7 +126,7 @@ def _left_over(manifest: Manifest, record: DepthRecord) -> Iterator[Finding]:
     depth, by_hand = record.depth, injected(applied(manifest.steering))
     tried = {e.idea_path for e in manifest.evaluations.values() if e.depth < depth}
     for node_id in sorted(record.frontier):
-        lineage = list(ancestors(manifest, manifest.nodes[node_id]))
+        lineage = ancestors(manifest, manifest.nodes[node_id])
         others = manifest.nodes.values() if manifest.dedupe_scope == "global" else lineage
         taken = {
             idea.key
@@ -158,25 +162,14 @@ def _found_no_ideas(manifest: Manifest, record: DepthRecord) -> bool:
 
 def _select(
     manifest: Manifest, rules: Rules, record: DepthRecord, evaluations: list[Evaluation]
-) -> beam.Selection:
-    earlier = (node for node in manifest.nodes.values() if node.depth < record.depth)
-    known = KnownCode.of(earlier)
+) -> rounds.Selection:
+    known = KnownCode.of(n for n in manifest.nodes.values() if n.depth < record.depth)
     confirmations = None
     if manifest.confirm_configs:
         confirmations = {
             e.eval_id: e.confirmation for e in evaluations if e.confirmation is not None
         }
-    return beam.select(evaluations, rules.beam_width, known, confirmations)
-
-
-def _with_node_ids(selection: beam.Selection, count: int) -> tuple[dict[str, Decision], list[str]]:
-    decisions = dict(selection.decisions)
-    nodes = [f"n{count + place:04d}" for place in range(len(selection.promoted))]
-    for eval_id, node_id in zip(selection.promoted, nodes, strict=True):
-        decisions[eval_id] = msgspec.structs.replace(
-            decisions[eval_id], promoted_to_node_id=node_id
-        )
-    return decisions, nodes
+    return rounds.select_beam(evaluations, rules.beam_width, known, confirmations)
 
 
 def compare_decisions(
@@ -205,26 +198,6 @@ def compare_decisions(
             yield Finding("promotion_differs", name, message)
 
 
-def _needless(evaluations: list[Evaluation], decisions: dict[str, Decision]) -> Iterator[Finding]:
-    for evaluation in evaluations:
-        needless = decisions[evaluation.eval_id].fate not in ("promoted", "not_confirmed")
-        if evaluation.confirmation is not None and needless:
-            message = "it was confirmed, which its rank did not ask for"
-            yield Finding("confirmation_needless", evaluation.eval_id, message)
-
-
 def _gate(decision: Decision) -> str:
     said = "pass" if decision.gate.passed else "fail"
     return f"{said} ({', '.join(decision.gate.reasons)})"
-
-
-def _stop_reason(rules: Rules, done: Round) -> StopReason | None:
-    """Return the stop reason, written independently of the checked code on purpose."""
-    limit = rules.max_total_idea_evals
-    if limit is not None and done.evaluations >= limit:
-        return "max_total_idea_evals"
-    if rules.stop_on_empty_frontier and done.unlucky >= rules.patience:
-        return "empty_frontier"
-    if done.depth >= rules.max_depth:
-        return "max_depth_reached"
-    return None

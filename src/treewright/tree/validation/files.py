@@ -1,4 +1,4 @@
-"""The files of a run: present, inside the run directory, and unchanged."""
+"""The files of a run: present, inside the run directory, unchanged, and named by a record."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from pathlib import Path, PurePosixPath
 
 from treewright.kernel.storage import untrusted
 from treewright.kernel.storage.artifacts import Artifact, sha256_file
-from treewright.tree.ideas import idea_text
-from treewright.tree.ideas.expansion import ancestors
 from treewright.tree.records import layout
 from treewright.tree.records.model import Evaluation, Node
-from treewright.tree.records.steering import applied, injected
 from treewright.tree.validation.findings import Finding, Subject
-from treewright.tree.validation.nodes import last_turn, turn_of
 
 
 def check_paths(subject: Subject) -> Iterator[Finding]:
@@ -128,48 +124,30 @@ def _artifacts(subject: Subject) -> Iterator[tuple[str, Artifact]]:
             yield evaluation.eval_id, confirmation.results_csv
 
 
-def check_ideas(subject: Subject) -> Iterator[Finding]:
-    """Check that idea files are unchanged and that their dedupe keys belong to their texts."""
-    for node in subject.manifest.nodes.values():
-        for idea in node.ideas:
-            path = subject.run_dir / idea.path
-            try:
-                digest = sha256_file(path)
-            except OSError as error:
-                message = f"{idea.path}: {error.strerror or error}"
-                yield Finding("idea_missing", node.node_id, message)
-                continue
-            if digest != idea.sha256:
-                message = f"{idea.path} is not the text that was recorded"
-                yield Finding("idea_sha256", node.node_id, message)
-            elif idea.key != idea_text.key(path.read_bytes().decode("utf-8")):
-                message = f"{idea.path} has another dedupe key than its text"
-                yield Finding("idea_key", node.node_id, message)
-
-
-def check_context(subject: Subject) -> Iterator[Finding]:
-    """Check that a generator got exactly the files that the lineage had when the node was
-    expanded. Of two nodes expanded in one round the older comes first."""
+def check_directories(subject: Subject) -> Iterator[Finding]:
+    """Check that directories under wt/, eval/, node_ideas/ and cand/ belong to a record."""
     manifest = subject.manifest
-    by_hand = set(injected(applied(manifest.steering)))
-    for node in manifest.nodes.values():
-        turn = last_turn(node)
-        if turn is None:
-            continue
-        lineage = list(ancestors(manifest, node))
-        if node.context_ideas_dirs != [ancestor.node_ideas_dir for ancestor in lineage]:
-            message = "context_ideas_dirs are not those of the node and its ancestors"
-            yield Finding("context_dirs", node.node_id, message)
-        latest = [idea.path for idea in node.ideas if turn_of(idea) == turn]
-        if latest and by_hand.issuperset(latest):
-            continue  # no generator was asked
-        expected = [
-            (idea.path, idea.sha256)
-            for ancestor in lineage
-            for idea in ancestor.ideas
-            if turn_of(idea) < turn
-            or (turn_of(idea) == turn and (ancestor is not node or idea.path in by_hand))
-        ]
-        if [(file.path, file.sha256) for file in node.context_idea_files] != expected:
-            message = "context_idea_files are not the ideas that its lineage had by then"
-            yield Finding("context_files", node.node_id, message)
+    nodes = set(manifest.nodes)
+    heldout = {layout.heldout(node_id) for node_id in nodes}
+    known = {
+        layout.WORKTREES: nodes,
+        layout.IDEAS: nodes,
+        layout.EVALUATIONS: {*manifest.evaluations, *heldout, layout.ROOT_BASELINE},
+        layout.CANDIDATES: unpromoted(subject),
+    }
+    for folder, names in known.items():
+        directory = subject.run_dir / folder
+        for path in sorted(directory.iterdir()) if directory.is_dir() else []:
+            if path.name not in names:
+                message = f"{folder}/{path.name} belongs to no record of the run"
+                yield Finding("stray_directory", f"{folder}/{path.name}", message)
+
+
+def unpromoted(subject: Subject) -> set[str]:
+    """Return the candidates that may have a worktree: undecided ones, and rejected ones, because
+    --keep-rejected-worktrees may have been given. A promoted one has become a node."""
+    return {
+        evaluation.eval_id
+        for evaluation in subject.manifest.evaluations.values()
+        if evaluation.decision is None or evaluation.decision.fate != "promoted"
+    }

@@ -1,7 +1,11 @@
-"""The history of a run: manifest.json is complete and is the state that events.jsonl gives."""
+"""The records of a run: manifest.json is what events.jsonl gives, and the records fit together.
+
+All other checks rely on these.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,15 +17,13 @@ from treewright.kernel.text import jsontext
 from treewright.tree.records import events as ev
 from treewright.tree.records import layout, state, store
 from treewright.tree.records.model import FORMAT_VERSION, Manifest, SnapshotMark
+from treewright.tree.run.creation import ROOT_NODE
 from treewright.tree.validation.findings import Finding
-
-_LARGEST = 1 << 31  # the limit of the store
 
 _events = jsontext.decoder(ev.Event)
 
 
-class _Version(msgspec.Struct):
-    format_version: int
+_TO_EVALUATIONS = frozenset({"eval_ids", "promoted_from_eval_id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,13 @@ def read_history(run_dir: Path) -> History:
 
 def _snapshot(path: Path) -> tuple[Manifest | None, list[Finding]]:
     try:
-        data = untrusted.read(path, _LARGEST)
+        data = untrusted.read(path, store.LARGEST_MANIFEST)
     except FileNotFoundError:
         return None, [Finding("manifest_missing", path.name, "there is no such file")]
     except OSError as error:
         return None, [Finding("manifest_unreadable", path.name, error.strerror or str(error))]
     try:
-        version = jsontext.decode(data, type=_Version).format_version
+        version = store.version_of(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return None, [Finding("manifest_unreadable", path.name, str(error))]
     if version != FORMAT_VERSION:
@@ -81,7 +83,9 @@ def _rebuild(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest 
     try:
         for line in journal.read(path):
             if not taken and offset is not None and line.end > offset:
-                at_offset, taken = _copy(manifest), True
+                taken = True
+                if manifest is not None:
+                    at_offset = jsontext.decode(msgspec.json.encode(manifest), type=Manifest)
             manifest = state.apply(manifest, _events(line.raw))
     except KeyError as error:
         return None, None, f"an event names {error}, which no event before it made"
@@ -92,21 +96,13 @@ def _rebuild(path: Path, offset: int | None) -> tuple[Manifest | None, Manifest 
     return at_offset if taken else manifest, manifest, None
 
 
-def _copy(manifest: Manifest | None) -> Manifest | None:
-    if manifest is None:
-        return None
-    return jsontext.decode(msgspec.json.encode(manifest), type=Manifest)
-
-
-def _comparable(manifest: Manifest) -> bytes:
-    bare = msgspec.structs.replace(manifest, snapshot=SnapshotMark())
-    return msgspec.json.encode(bare)
-
-
 def _differences(snapshot: Manifest, replayed: Manifest | None) -> list[Finding]:
     """Return a finding for each part that differs, down to the record."""
-    if replayed is not None and _comparable(snapshot) == _comparable(replayed):
-        return []
+    if replayed is not None:
+        bare = (msgspec.structs.replace(m, snapshot=SnapshotMark()) for m in (snapshot, replayed))
+        mine, theirs = map(msgspec.json.encode, bare)
+        if mine == theirs:
+            return []
     here = msgspec.to_builtins(snapshot)
     there = msgspec.to_builtins(replayed) if replayed is not None else {}
     for document in (here, there):
@@ -126,3 +122,62 @@ def _differences(snapshot: Manifest, replayed: Manifest | None) -> list[Finding]
             paths.append(key)
     message = "it is not what events.jsonl adds up to"
     return [Finding("manifest_differs_from_events", path, message) for path in paths]
+
+
+def check_structure(manifest: Manifest) -> Iterator[Finding]:
+    """Check that ids are dense and in order, every reference leads to a record, and parents come
+    first."""
+    yield from _ids(manifest)
+    yield from _references(manifest)
+
+
+def _ids(manifest: Manifest) -> Iterator[Finding]:
+    expected_nodes = [f"n{number:04d}" for number in range(len(manifest.nodes))]
+    if list(manifest.nodes) != expected_nodes or ROOT_NODE not in manifest.nodes:
+        yield Finding("ids_not_dense", "nodes", f"node ids are not {ROOT_NODE} and on, in order")
+    expected_evals = [f"e{number + 1:06d}" for number in range(len(manifest.evaluations))]
+    if list(manifest.evaluations) != expected_evals:
+        message = "evaluation ids are not e000001 and on, in order"
+        yield Finding("ids_not_dense", "evaluations", message)
+    for key, node in manifest.nodes.items():
+        if node.node_id != key:
+            yield Finding("id_mismatch", key, f"the record under this key is {node.node_id}")
+    for key, evaluation in manifest.evaluations.items():
+        if evaluation.eval_id != key:
+            message = f"the record under this key is {evaluation.eval_id}"
+            yield Finding("id_mismatch", key, message)
+
+
+def _references(manifest: Manifest) -> Iterator[Finding]:
+    nodes, evaluations = manifest.nodes, manifest.evaluations
+    named = [("run", "frontier", node_id) for node_id in manifest.frontier]
+    named += [("run", "expanded", node_id) for node_id in manifest.expanded]
+    for number, record in enumerate(manifest.depths, start=1):
+        owner = f"depth {number}"
+        if record.depth != number:
+            yield Finding("id_mismatch", owner, f"the record here is of depth {record.depth}")
+        named += [(owner, "frontier", node_id) for node_id in record.frontier]
+        named += [(owner, "promoted", node_id) for node_id in record.promoted]
+        named += [(owner, "eval_ids", eval_id) for eval_id in record.eval_ids]
+    for evaluation in evaluations.values():
+        name = evaluation.eval_id
+        named.append((name, "parent_node_id", evaluation.parent_node_id))
+        if not 1 <= evaluation.depth <= len(manifest.depths):
+            yield Finding("dangling_reference", name, f"there is no depth {evaluation.depth}")
+        promoted_to = evaluation.decision.promoted_to_node_id if evaluation.decision else None
+        if promoted_to is not None:
+            named.append((name, "promoted_to_node_id", promoted_to))
+    for node in nodes.values():
+        if node.node_id == ROOT_NODE:
+            continue
+        named.append((node.node_id, "parent_node_id", str(node.parent_node_id)))
+        from_eval = str(node.artifacts.promoted_from_eval_id)
+        named.append((node.node_id, "promoted_from_eval_id", from_eval))
+        if node.parent_node_id is not None and node.parent_node_id >= node.node_id:
+            message = f"its parent {node.parent_node_id} is not older than it"
+            yield Finding("dangling_reference", node.node_id, message)
+    for owner, field, target in named:
+        if target not in (evaluations if field in _TO_EVALUATIONS else nodes):
+            yield Finding(
+                "dangling_reference", owner, f"{field} names {target}, which is not there"
+            )

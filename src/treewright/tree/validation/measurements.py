@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from treewright.kernel.storage import untrusted
-from treewright.tree.deciding import gate, objectives, scoring
-from treewright.tree.deciding.comparison import score_results
+from treewright.tree.deciding import objectives, promotion, scoring
 from treewright.tree.deciding.results import Results
+from treewright.tree.deciding.scoring import score_results
 from treewright.tree.records import layout, summary
 from treewright.tree.records.model import Comparison, Confirmation, Evaluation, Recommendation
 from treewright.tree.run.creation import expected_ids, heldout_ids
@@ -44,7 +44,11 @@ def measure_again(subject: Subject) -> Measured:
         measured.findings.extend(_summary_findings(subject, evaluation, parent, root))
         if evaluation.confirmation is not None:
             again.confirmation = _confirm(subject, again)
-            measured.findings.extend(_confirmation_findings(evaluation, again))
+            if evaluation.confirmation != again.confirmation:
+                fields = ", ".join(_differing(evaluation.confirmation, again.confirmation))
+                message = f"its confirmation is not what its CSV files give: {fields}"
+                finding = Finding("confirmation_differs", evaluation.eval_id, message)
+                measured.findings.append(finding)
         measured.evaluations[evaluation.eval_id] = again
     return measured
 
@@ -156,7 +160,7 @@ def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
         ).recommendation
     selection = evaluation.parent_relative or scoring.rejection([], 0)
     start = ids[0] if ids else 0
-    again = gate.confirm(
+    again = promotion.confirm(
         selection,
         heldout,
         start,
@@ -173,10 +177,3 @@ def _confirm(subject: Subject, evaluation: Evaluation) -> Confirmation:
 def _read(subject: Subject, path: str) -> Results:
     wanted = heldout_ids(subject.manifest).__contains__
     return objectives.read(_bytes(subject, path), subject.config.metrics, wanted)
-
-
-def _confirmation_findings(recorded: Evaluation, again: Evaluation) -> Iterator[Finding]:
-    if recorded.confirmation != again.confirmation:
-        fields = ", ".join(_differing(recorded.confirmation, again.confirmation))
-        message = f"its confirmation is not what its CSV files give: {fields}"
-        yield Finding("confirmation_differs", recorded.eval_id, message)

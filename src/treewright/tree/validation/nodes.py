@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from treewright.kernel.storage.artifacts import sha256_file
 from treewright.tree.deciding import leftovers
-from treewright.tree.ideas.expansion import ancestors
+from treewright.tree.ideas import idea_text
 from treewright.tree.records import layout
 from treewright.tree.records.model import (
     Dedupe,
     IdeaRecord,
     Manifest,
     Node,
+    ancestors,
 )
 from treewright.tree.records.steering import applied, brought_back, injected
 from treewright.tree.run.outcomes import QUARANTINED
@@ -164,3 +166,50 @@ def _duplicates(node: Node, manifest: Manifest, first: dict[str, str]) -> Iterat
         if path != idea.path:
             yield f"{idea.path} repeats {path}"
         seen[idea.key] = idea
+
+
+def check_ideas(subject: Subject) -> Iterator[Finding]:
+    """Check that idea files are unchanged and that their dedupe keys belong to their texts."""
+    for node in subject.manifest.nodes.values():
+        for idea in node.ideas:
+            path = subject.run_dir / idea.path
+            try:
+                digest = sha256_file(path)
+            except OSError as error:
+                message = f"{idea.path}: {error.strerror or error}"
+                yield Finding("idea_missing", node.node_id, message)
+                continue
+            if digest != idea.sha256:
+                message = f"{idea.path} is not the text that was recorded"
+                yield Finding("idea_sha256", node.node_id, message)
+            elif idea.key != idea_text.key(path.read_bytes().decode("utf-8")):
+                message = f"{idea.path} has another dedupe key than its text"
+                yield Finding("idea_key", node.node_id, message)
+
+
+def check_context(subject: Subject) -> Iterator[Finding]:
+    """Check that a generator got exactly the files that the lineage had when the node was
+    expanded. Of two nodes expanded in one round the older comes first."""
+    manifest = subject.manifest
+    by_hand = set(injected(applied(manifest.steering)))
+    for node in manifest.nodes.values():
+        turn = last_turn(node)
+        if turn is None:
+            continue
+        lineage = ancestors(manifest, node)
+        if node.context_ideas_dirs != [ancestor.node_ideas_dir for ancestor in lineage]:
+            message = "context_ideas_dirs are not those of the node and its ancestors"
+            yield Finding("context_dirs", node.node_id, message)
+        latest = [idea.path for idea in node.ideas if turn_of(idea) == turn]
+        if latest and by_hand.issuperset(latest):
+            continue  # no generator was asked
+        expected = [
+            (idea.path, idea.sha256)
+            for ancestor in lineage
+            for idea in ancestor.ideas
+            if turn_of(idea) < turn
+            or (turn_of(idea) == turn and (ancestor is not node or idea.path in by_hand))
+        ]
+        if [(file.path, file.sha256) for file in node.context_idea_files] != expected:
+            message = "context_idea_files are not the ideas that its lineage had by then"
+            yield Finding("context_files", node.node_id, message)

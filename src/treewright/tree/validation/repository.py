@@ -1,23 +1,26 @@
-"""The promoted commits: present, pinned, checked out, and without forbidden changes."""
+"""The repository: promoted commits are present, pinned and checked out; nothing else is left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from treewright.tree.guard import protected_files
 from treewright.tree.records import layout
-from treewright.tree.records.model import Node
 from treewright.tree.repository import formatting, staging
 from treewright.tree.repository import refs as git_refs
 from treewright.tree.repository.git import git, try_git
 from treewright.tree.repository.worktrees import Worktrees
+from treewright.tree.validation.files import unpromoted
 from treewright.tree.validation.findings import Finding, Subject
+
+_WORKTREE = "worktree "
 
 
 def check_commits(subject: Subject) -> Iterator[Finding]:
     """Check that every node's commit exists with the recorded tree, on its ref, over its parent."""
-    refs = branches(subject)
+    refs = _branches(subject)
     pairs: dict[str, tuple[str, str]] = {}
     trees = Worktrees(subject.repo, subject.run_dir, subject.manifest.tree_run_id)
     present = _commits(subject)
@@ -40,7 +43,8 @@ def check_commits(subject: Subject) -> Iterator[Finding]:
             yield Finding("tree_differs", name, message)
         parent = subject.manifest.nodes.get(node.parent_node_id or "")
         if parent is not None and parent.commit in present:
-            if parent.commit != made.parent and not _descends(subject, node, parent):
+            asked = ("merge-base", "--is-ancestor", parent.commit, node.commit)
+            if parent.commit != made.parent and try_git(subject.repo, *asked).returncode != 0:
                 message = f"commit {short} does not descend from its parent's {parent.commit[:12]}"
                 yield Finding("not_descendant", name, message)
             pairs[name] = present[parent.commit].tree, made.tree
@@ -66,11 +70,6 @@ class _Made:
     """The first parent of the commit; empty if it has none or is missing."""
 
 
-def _descends(subject: Subject, node: Node, parent: Node) -> bool:
-    asked = ("merge-base", "--is-ancestor", parent.commit, node.commit)
-    return try_git(subject.repo, *asked).returncode == 0
-
-
 def _commits(subject: Subject) -> dict[str, _Made]:
     """Return the commits of nodes that exist, with one call of git."""
     commits = sorted({node.commit for node in subject.manifest.nodes.values()})
@@ -85,7 +84,7 @@ def _commits(subject: Subject) -> dict[str, _Made]:
     return found
 
 
-def branches(subject: Subject) -> dict[str, str]:
+def _branches(subject: Subject) -> dict[str, str]:
     """Return every branch of this run and its commit."""
     return git_refs.refs_below(subject.repo, layout.branches(subject.manifest.tree_run_id))
 
@@ -112,3 +111,36 @@ def check_worktrees(subject: Subject) -> Iterator[Finding]:
         elif changes:
             message = f"{place} has {len(changes)} changes, first: {changes[0]}"
             yield Finding("worktree_dirty", name, message)
+
+
+def check_git_strays(subject: Subject) -> Iterator[Finding]:
+    """Check that branches and worktrees of this run belong to a node or to a candidate that may
+    have one."""
+    manifest = subject.manifest
+    prefix = layout.branches(manifest.tree_run_id)
+    candidates = unpromoted(subject)
+    for ref in sorted(_branches(subject)):
+        kind, _, name = ref.removeprefix(prefix).partition("/")
+        if not (
+            (kind == "node" and name in manifest.nodes)
+            or (kind == "cand" and name in candidates and _may_have_branch(subject, name))
+        ):
+            yield Finding("stray_branch", ref, "no node or candidate of the run has this branch")
+    run_dir = subject.run_dir.resolve()
+    listed = git(subject.repo, "worktree", "list", "--porcelain").splitlines()
+    paths = [Path(line[len(_WORKTREE) :]) for line in listed if line.startswith(_WORKTREE)]
+    for path in sorted(path for path in paths if path.resolve().is_relative_to(run_dir)):
+        folder, name = path.parent.name, path.name
+        if folder == layout.CANDIDATES and name in candidates:
+            continue
+        if not (folder == layout.WORKTREES and name in manifest.nodes):
+            message = "git has a worktree here that no node or candidate of the run has"
+            yield Finding("stray_worktree", f"{folder}/{name}", message)
+
+
+def _may_have_branch(subject: Subject, eval_id: str) -> bool:
+    """Return whether a candidate may have a branch: with a worktree, or before its decision, since
+    another machine may have evaluated it."""
+    if subject.manifest.evaluations[eval_id].decision is None:
+        return True
+    return (subject.run_dir / layout.CANDIDATES / eval_id / ".git").exists()

@@ -139,6 +139,9 @@ structure Hit where
   isTactic : Bool
   declaration : String
   env : Environment
+  /-- Before the declaration's command, and at its end. -/
+  before : Environment
+  finish : Environment
   ngen : NameGenerator
   mctx : MetavarContext
   place : MVarId ⊕ (LocalContext × Expr)
@@ -711,9 +714,19 @@ def completeness (state : ProofState) : M (List (String × Json)) := do
   let usesSorry := whole.getUsedConstants.contains ``sorryAx
   return [("complete", !whole.hasExprMVar && !usesSorry), ("uses_sorry", usesSorry)]
 
+/-- What a state's proof uses and must not, in words; "" if nothing: see proofs.js. -/
+def excludedUse (state : ProofState) (without : Array String) : M String := do
+  unless !without.isEmpty || (state.goals.isEmpty && state.declaration != "") do return ""
+  let used := (← inProof state (instantiateMVars state.root)).getUsedConstants
+  let isOwn (name : Name) := (userName name).toString == state.declaration &&
+    (match state.core.env.find? name with | some (.thmInfo _) => true | _ => false)
+  if state.goals.isEmpty && used.any isOwn then return s!"the proof uses {state.declaration} itself"
+  let excluded := (used.map fun name => (userName name).toString).filter without.contains
+  return if excluded.isEmpty then "" else s!"it uses {String.intercalate ", " excluded.toList}, not proved yet"
+
 def hasText (text : String) (part : String) : Bool := (text.splitOn part).length > 1
 
-def runTactic (id : Nat) (text : String) (heartbeats : Nat) : M (List (String × Json)) := do
+def runTactic (id : Nat) (text : String) (heartbeats : Nat) (without : Array String) : M (List (String × Json)) := do
   let state ← findProof id
   let stx ← match parseTactic state.core.env text with
     | .ok stx => pure stx
@@ -745,6 +758,8 @@ def runTactic (id : Nat) (text : String) (heartbeats : Nat) : M (List (String ×
     let next := { state with
       core, metaState := ← (metaRef.get : BaseIO _), term := ← (termRef.get : BaseIO _)
       goals := (← (tacticRef.get : BaseIO _)).goals }
+    let excluded ← excludedUse next without
+    if excluded != "" then throw ⟨"tactic", excluded, [("messages", notesJson notes)]⟩
     let reply ← report (← keepProof next) notes
     if next.goals.isEmpty then return reply ++ (← completeness next) else return reply
 
@@ -762,37 +777,62 @@ def focus (id : Nat) (indices : Array Nat) : M Nat := do
 
 /-! ## Every `sorry` that elaboration met -/
 
-def matchSorry (info : Info) (context : CommandContextInfo) (declaration : String) : Option Hit := do
+def matchSorry (info : Info) (context : CommandContextInfo) (declaration : String) (before finish : Environment) : Option Hit := do
   match info with
   | .ofTacticInfo details =>
     guard (["Lean.Parser.Tactic.tacticSorry", "Lean.Parser.Tactic.tacticAdmit"].contains (kindText details.stx))
     let (start, stop) ← rangeOf details.stx
     let goal ← details.goalsBefore.head?
-    return { start, stop, isTactic := true, declaration, env := context.env, ngen := context.ngen, mctx := details.mctxBefore, place := .inl goal }
+    return {
+      start, stop, isTactic := true, declaration, env := context.env, before, finish, ngen := context.ngen
+      mctx := details.mctxBefore, place := .inl goal }
   | .ofTermInfo details =>
     guard (kindText details.stx == "Lean.Parser.Term.sorry")
     let (start, stop) ← rangeOf details.stx
     let type ← details.expectedType?
     return {
-      start, stop, isTactic := false, declaration, env := context.env, ngen := context.ngen, mctx := context.mctx
+      start, stop, isTactic := false, declaration, env := context.env, before, finish, ngen := context.ngen, mctx := context.mctx
       place := .inr (details.lctx, type) }
   | _ => none
 
-partial def findSorries (tree : InfoTree) (context : Option CommandContextInfo) (declaration : String) (hits : Array Hit) : Array Hit :=
+/-- `last`: the environment after the command that is over, of those inside `open … in …`. -/
+structure Found where
+  hits : Array Hit := #[]
+  last : Environment
+
+partial def findSorries (tree : InfoTree) (context : Option CommandContextInfo) (declaration : String) (finish : Environment) (found : Found) : Found :=
   match tree with
   | .context part child =>
     let context := if let .commandCtx inner := part then some inner else context
     let declaration := if let .parentDeclCtx name := part then (if name.isAnonymous then "" else (userName name).toString) else declaration
-    findSorries child context declaration hits
-  | .hole _ => hits
+    match part, child with
+    | .commandCtx inner, .node (.ofCommandInfo _) _ =>
+      { findSorries child context declaration inner.env found with last := inner.env }
+    | _, _ => findSorries child context declaration finish found
+  | .hole _ => found
   | .node info children =>
-    match context.bind (matchSorry info · declaration) with
-    | some hit => if hit.isTactic then hits.push hit else children.foldl (fun soFar c => findSorries c context declaration soFar) (hits.push hit)
-    | none => children.foldl (fun soFar c => findSorries c context declaration soFar) hits
+    let inside (found : Found) := children.foldl (fun soFar c => findSorries c context declaration finish soFar) found
+    match context.bind (matchSorry info · declaration found.last finish) with
+    | some hit =>
+      let found := { found with hits := found.hits.push hit }
+      if hit.isTactic then found else inside found
+    | none => inside found
+
+/-- The environment of a `sorry` without what its declaration's attributes did: see attributes.js. -/
+private unsafe def withheldUnsafe (hit : Hit) : BaseIO Environment := do
+  let mut env := hit.env
+  for each in ← scopedEnvExtensionsRef.get do
+    let [here, earlier, later] := [hit.env, hit.before, hit.finish].map each.ext.getState | continue
+    if ptrAddrUnsafe here == ptrAddrUnsafe later && ptrAddrUnsafe here != ptrAddrUnsafe earlier then
+      env := each.ext.setState env earlier
+  return env
+
+@[implemented_by withheldUnsafe]
+opaque withheld (hit : Hit) : BaseIO Environment
 
 def startAt (state : Command.State) (base : Nat) (hit : Hit) : M Nat := do
   let outcome ← inTermElab state do
-    setEnv hit.env
+    setEnv (← (withheld hit : BaseIO _))
     setNGen hit.ngen
     setMCtx hit.mctx
     match hit.place with
@@ -2790,8 +2830,8 @@ def elaborateText (json : Json) (inspect : Option (Syntax → Syntax × String))
     let found ← (IO.mkRef (#[] : Array SorryEntry) : BaseIO _)
     let after (trees : PersistentArray InfoTree) (before : Command.State) : M Unit := do
       unless wanted do return
-      let hits := trees.foldl (fun hits tree => findSorries tree none "" hits) #[]
-      for hit in hits do
+      let met := trees.foldl (fun found tree => findSorries tree none "" before.env found) { last := before.env }
+      for hit in met.hits do
         let state ← startAt (withInfo before false) kept.base hit
         found.modify fun list =>
           match list.findIdx? fun entry => entry.hit.start == hit.start && entry.hit.stop == hit.stop with
@@ -3037,6 +3077,7 @@ def perform (op : String) (json : Json) : M (List (String × Json)) := do
   | "elaborate" => opElaborate json
   | "start" => opStart json
   | "tactic" => runTactic ((numberField? json "state").getD 0) (textField json "text") ((numberField? json "heartbeats").getD 0)
+    (textsField json "without")
   | "focus" =>
     let indices := (listField json "goals").filterMap (·.getNat?.toOption)
     report (← focus ((numberField? json "state").getD 0) indices) #[]

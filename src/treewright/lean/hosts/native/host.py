@@ -27,7 +27,7 @@ from treewright.lean.hosts.native.toolchain import (
     surroundings,
 )
 from treewright.lean.hosts.native.trusted_files import TrustedFiles, is_package, package_names
-from treewright.lean.verify.certificate import ModuleDigest
+from treewright.lean.verify.verdict import ModuleDigest
 
 _FLAG = "--sandbox"
 OWN_MODULES = "TREEWRIGHT_OWN_MODULES"

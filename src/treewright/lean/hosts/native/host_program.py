@@ -24,8 +24,8 @@ from treewright.kernel.storage import file_lock
 from treewright.kernel.storage.user_directories import cache_directory
 from treewright.lean.hosts.host import with_stack
 from treewright.lean.hosts.native.toolchain import Toolchain, surroundings
-from treewright.lean.project.cache_key import user_secret
-from treewright.lean.session.interface import LeanError
+from treewright.lean.project.module_store import user_secret
+from treewright.lean.session.errors import LeanError
 
 SOURCE = Path(__file__).resolve().parent / "host.lean"
 MAIN = "main.lean"
@@ -44,7 +44,10 @@ def digest(toolchain: Toolchain) -> str:
     around = sorted([*library.glob("*"), *(library / "lean").glob("*")])
     shared = [path for path in around if not _SHARED.isdisjoint(path.suffixes) and path.is_file()]
     try:
-        files = [(path, *_when(path)) for path in (toolchain.lean, SOURCE, *shared)]
+        files = []
+        for path in (toolchain.lean, SOURCE, *shared):
+            about = path.stat()
+            files.append((path, about.st_ino, about.st_size, about.st_ctime_ns))
         return _digest(toolchain, tuple(files))
     except OSError as error:
         raise LeanError(f"the toolchain cannot be read: {error}") from error
@@ -58,11 +61,6 @@ def _digest(toolchain: Toolchain, files: tuple[tuple[Path, int, int, int], ...])
         with path.open("rb") as file:
             whole.update(hashlib.file_digest(file, "sha256").digest())
     return whole.hexdigest()
-
-
-def _when(path: Path) -> tuple[int, int, int]:
-    about = path.stat()
-    return about.st_ino, about.st_size, about.st_ctime_ns
 
 
 def compiled_host(toolchain: Toolchain) -> Path:

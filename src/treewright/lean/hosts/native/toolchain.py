@@ -35,18 +35,22 @@ class Toolchain:
 
     @property
     def lean(self) -> Path:
+        """The program that runs Lean."""
         return self.prefix / "bin" / "lean"
 
     @property
     def lake(self) -> Path:
+        """The build tool."""
         return self.prefix / "bin" / "lake"
 
     @property
     def name(self) -> str:
+        """The version in words, such as `4.28.0`."""
         return ".".join(map(str, self.version))
 
     @property
     def has_comparator(self) -> bool:
+        """Whether `lake comparator` comes with it."""
         return self.version[:2] >= COMPARATOR
 
 
@@ -92,6 +96,7 @@ def require_toolchain(project: Path | None) -> Toolchain:
 
 
 def too_old(toolchain: Toolchain) -> str:
+    """Return why the version cannot be used, or ''."""
     if toolchain.version[:2] >= MINIMUM:
         return ""
     least = ".".join(map(str, MINIMUM))

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from treewright.lean.verify.certificate import ModuleDigest
+from treewright.lean.verify.verdict import ModuleDigest
 
 PACKAGES = Path(".lake", "packages")
 _MANIFEST = "lake-manifest.json"
@@ -67,6 +67,7 @@ class TrustedFiles:
         own: Sequence[Path],
         sources: Sequence[Path],
     ) -> TrustedFiles:
+        """Return the state of these files now; `own` and `sources` are of the project itself."""
         places, own, sources = tuple(believed), tuple(own), tuple(sources)
         modules = {str(path): state for path, state in _states(own)}
         for path in [path for path in modules if path.endswith(_PARTS[0])]:
@@ -123,14 +124,10 @@ def _states(directories: Iterable[Path]) -> Iterator[tuple[Path, _State]]:
                 linked = entry.is_symlink()
                 if Path(entry.path).is_dir() if linked else entry.is_dir():
                     left.append(entry.path)
-                elif not (linked or _is_compiled(entry.name)):
+                elif not (linked or entry.name.endswith(_COMPILED) or ".so." in entry.name):
                     continue
                 elif (state := _now(Path(entry.path))) is not None:
                     yield Path(entry.path), state
-
-
-def _is_compiled(name: str) -> bool:
-    return name.endswith(_COMPILED) or ".so." in name
 
 
 def _now(path: Path) -> _State | None:

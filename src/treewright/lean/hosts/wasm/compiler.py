@@ -16,15 +16,23 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from treewright.lean.hosts.wasm.home import LeanHome
-from treewright.lean.hosts.wasm.launch import RUNTIME
+from treewright.lean.hosts.wasm.home import RUNTIME, LeanHome
 from treewright.lean.hosts.wasm.manifest import CONTENTS
+from treewright.lean.project.included_files import IncludedFile
 from treewright.lean.project.lakefile import Options
 from treewright.lean.project.module_store import Header
-from treewright.lean.project.project import Compiled, CompileError
-from treewright.lean.session.answers import Diagnostic
-from treewright.lean.session.interface import LeanError
-from treewright.lean.session.process import NO_CODE, LeanProcess, ProcessLost, Reply
+from treewright.lean.project.project import Compilation, Compiled, CompileError
+from treewright.lean.session.errors import LeanError
+from treewright.lean.session.process import NO_CODE, LeanProcess, ProcessLost
+from treewright.lean.session.protocol import (
+    Compile,
+    CompileReply,
+    Headers,
+    Provide,
+    R,
+    Renew,
+    Request,
+)
 
 COMPILE_SECONDS = 300.0
 _MOST_BYTES = 512 << 20
@@ -56,18 +64,25 @@ class WasmCompiler:
     def headers(self, texts: Sequence[str]) -> list[Header]:
         process = self._lean(_NEW, _HEADERS_READ)
         self._state = _HEADERS_READ
-        return list(_ask(process, "headers", 60.0, texts=list(texts)).headers)
+        return list(_ask(process, Headers(texts=texts), 60.0).headers)
 
     def compile(
-        self, module: str, text: str, options: Options, imports: Iterable[Compiled]
-    ) -> bytes:
-        given = [as_given(c) for c in imports]
+        self,
+        module: str,
+        text: str,
+        options: Options,
+        imports: Iterable[Compiled],
+        files: Sequence[IncludedFile] = (),
+    ) -> Compilation:
+        modules = [c.provided() for c in imports]
+        included = [file.provided() for file in files]
+        provided = Provide(modules=modules, options=options, files=included)
         try:
             # Earlier texts change the order of memory, and so the compiled bytes.
             process = self._lean(_NEW)
             self._state = _COMPILED
-            _ask(process, "provide", 60.0, modules=given, options=list(options))
-            reply = _ask(process, "compile", COMPILE_SECONDS, module=module, text=text)
+            _ask(process, provided, 60.0)
+            reply = _ask(process, Compile(module=module, text=text), COMPILE_SECONDS)
         except LeanError as error:
             if str(error).startswith(NO_CODE):
                 raise CompileError(str(error)) from error
@@ -75,7 +90,8 @@ class WasmCompiler:
         if reply.olean is None:
             # Imports are files that Lean reads: why it could not may be gone the next time.
             raise CompileError(_reason(reply), fault=reply.stopped == _AT_ITS_HEADER)
-        return base64.b64decode(reply.olean)
+        lacks = f"{_reason(reply)}; the bundled Lean lacks {reply.lacks}" if reply.lacks else ""
+        return Compilation(base64.b64decode(reply.olean), lacks)
 
     def close(self) -> None:
         if self._process is not None:
@@ -84,6 +100,7 @@ class WasmCompiler:
 
     @property
     def pid(self) -> int | None:
+        """The id of the process, if one runs."""
         return None if self._process is None else self._process.pid
 
     def _lean(self, *states: str) -> LeanProcess:
@@ -107,15 +124,15 @@ def _renewed(process: LeanProcess) -> bool:
     if process.heap_bytes > _MOST_BYTES:
         return False
     try:
-        _ask(process, "renew", 60.0)
+        _ask(process, Renew(), 60.0)
     except LeanError:
         return False  # it has started threads, or is lost
     return True
 
 
-def _ask(process: LeanProcess, op: str, seconds: float, **fields: object) -> Reply:
+def _ask(process: LeanProcess, request: Request[R], seconds: float) -> R:
     try:
-        reply = process.request(op, soft=seconds, hard=seconds + 30.0, fields=fields)
+        reply = process.request(request, soft=seconds, hard=seconds + 30.0)
     except ProcessLost as lost:
         raise LeanError(str(lost)) from lost
     if not reply.ok:
@@ -123,26 +140,17 @@ def _ask(process: LeanProcess, op: str, seconds: float, **fields: object) -> Rep
     return reply
 
 
-def as_given(module: Compiled) -> dict[str, str]:
-    """A compiled module as a process is handed it."""
-    return {"name": module.name, "olean": base64.b64encode(module.data).decode()}
-
-
-def _reason(reply: Reply) -> str:
+def _reason(reply: CompileReply) -> str:
     """Return the first error on one line; a missing feature of the bundled Lean is named as
     such."""
     errors = [d for d in reply.messages if d.severity == "error"]
     if not errors:
         return reply.stopped or "it was not finished"
-    first = _one_line(errors[0])
+    text = errors[0].text.splitlines()[0] if errors[0].text else ""
+    first = f"line {errors[0].line}: {text}"
     if any(sign in d.text for d in errors for sign in _NO_CODE):
         return f"{NO_CODE}: {first}"
     return first
-
-
-def _one_line(error: Diagnostic) -> str:
-    text = error.text.splitlines()[0] if error.text else ""
-    return f"line {error.line}: {text}"
 
 
 @cache

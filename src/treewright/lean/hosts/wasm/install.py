@@ -24,8 +24,15 @@ from pathlib import Path
 from treewright.kernel.errors import StorageError, TreewrightError, UsageError
 from treewright.kernel.storage import atomic, file_lock
 from treewright.kernel.storage.user_directories import cache_directory
-from treewright.lean.hosts.wasm import launch, manifest, module_patches, script_patches, wasm_module
-from treewright.lean.hosts.wasm.home import IMAGE_FILE, LeanHome, find_node
+from treewright.lean.hosts.wasm import manifest, module_patches, script_patches, wasm_module
+from treewright.lean.hosts.wasm.home import (
+    IMAGE_FILE,
+    RUNTIME,
+    LeanHome,
+    command,
+    environment,
+    find_node,
+)
 
 INTEGRITY = (
     "sha512-fwsXryqKhZjiebUFqqXghk2kDgZynYYB2KyEr3HJ"
@@ -40,6 +47,7 @@ _PATCHERS = (
 _CHUNK = 1 << 20
 _TIMEOUT_SECONDS = 60.0
 _ATTEMPTS = 4
+_IMAGE_SECONDS = 300.0
 
 # (the step, bytes done so far, bytes in total or 0 if unknown)
 Progress = Callable[[str, int, int], None]
@@ -57,12 +65,13 @@ def _layout() -> str:
     """Names the patched form, so that another set of patches makes another directory."""
     digest = hashlib.sha256(manifest.CONTENTS.encode())
     sources = [Path(str(code.__file__)) for code in _PATCHERS]
-    for source in [*sources, *sorted(launch.RUNTIME.glob("*.js"))]:  # the image is made by these
+    for source in [*sources, *sorted(RUNTIME.glob("*.js"))]:  # the image is made by these
         digest.update(source.read_bytes())
     return f"{script_patches.PACKAGE}-{script_patches.VERSION}-{digest.hexdigest()[:12]}"
 
 
 def installed_path(cache: Path | None = None) -> Path:
+    """Return where the bundled Lean is installed, or will be."""
     return (cache or cache_directory()) / "lean" / _layout()
 
 
@@ -97,14 +106,14 @@ def repair(progress: Progress = silent, *, from_file: Path | None = None) -> tup
     """The installed Lean, every file read; installed again if something is wrong, and what."""
     home = LeanHome(installed_path(), find_node())
     try:
-        manifest.verify_home(home, full=True)
+        manifest.verify_home(home.path, full=True)
     except manifest.HomeChanged as changed:
         return reinstall(progress, from_file=from_file), changed.problem
     return home, ""
 
 
 def _checked(home: LeanHome) -> LeanHome:
-    manifest.verify_home(home)
+    manifest.verify_home(home.path)
     return home
 
 
@@ -256,7 +265,7 @@ def _unpack(tarball: Path, home: LeanHome, progress: Progress) -> None:
         atomic.write_bytes(staging / "lean.wasm", patched)
         atomic.write_bytes(staging / script_patches.SYMBOLS_FILE, index)
         progress("starting Lean once, to keep its memory", 0, 0)
-        launch.make_image(LeanHome(staging, home.node), staging / IMAGE_FILE)
+        make_image(LeanHome(staging, home.node), staging / IMAGE_FILE)
         progress("recording the files", 0, 0)
         digest = manifest.contents_digest(manifest.write_manifest(staging))
         if digest != manifest.CONTENTS:
@@ -305,3 +314,33 @@ def _extract_library(archive: Path, target: Path) -> None:
             assert source is not None
             with source, destination.open("wb") as file:
                 shutil.copyfileobj(source, file, _CHUNK)
+
+
+class ImageError(TreewrightError):
+    """Lean could not be started for its image."""
+
+
+def make_image(home: LeanHome, target: Path) -> None:
+    """Start the Lean of a home without an image, and have it write its memory as one."""
+    with target.open("wb") as file:
+        descriptor = file.fileno()
+        try:
+            done = subprocess.run(
+                command(home, ("--require", str(RUNTIME / "reproducible.js"))),
+                cwd="/",
+                env={**environment(None), "TREEWRIGHT_IMAGE_FD": str(descriptor)},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                pass_fds=(descriptor,),
+                timeout=_IMAGE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ImageError(f"cannot start Lean once for its image: {error}") from error
+        if done.returncode != 0 or file.seek(0, os.SEEK_END) == 0:
+            said = [line for line in done.stderr.splitlines() if "Error" in line]
+            why = said[0].strip() if said else f"code {done.returncode}"
+            raise ImageError(f"Lean ended before its image was made: {why}")
+        os.fsync(descriptor)

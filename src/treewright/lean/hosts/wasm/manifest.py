@@ -22,12 +22,11 @@ import msgspec
 
 from treewright.kernel.errors import StorageError, TreewrightError
 from treewright.kernel.storage import atomic
-from treewright.lean.hosts.wasm.home import LeanHome
 
 MANIFEST = "manifest.json"
 # `contents_digest` of the home that `install` makes of the package. Other patches make other
 # files: `install` then stops and says which digest belongs here.
-CONTENTS = "fa41d01b14d6454edccdb42594b45bee0951b87ab2839590ab48a73a30c471d2"
+CONTENTS = "7a56656b41cf98a460bda893a8c7bce2529baa8136d8ac38d42025b3613c872c"
 REPAIR = "treewright lean install --repair"
 _READERS = 4
 
@@ -73,17 +72,21 @@ def write_manifest(home: Path) -> Files:
     return files
 
 
-def home_digest(home: LeanHome) -> str:
-    """The digest of everything in the home, as recorded; `verify_home` says if that is true."""
-    return contents_digest(_load(home.path))
+def home_digest(home: Path) -> str:
+    """Return the recorded digest of the home's files; `verify_home` checks that it is true."""
+    return contents_digest(_load(home))
 
 
-def verify_home(home: LeanHome, *, full: bool = False) -> int:
-    """Raises unless the home's files are those installed; returns how many there are.
+def verify_home(path: Path, *, full: bool = False) -> int:
+    """Check that the files of a home are the installed ones, and return their number.
 
-    Touched files are read; with `full`, all are.
+    Args:
+        path: the home.
+        full: whether all files are read; touched files always are.
+
+    Raises:
+        HomeChanged: a file was changed, removed or added.
     """
-    path = home.path
     recorded = _load(path)
     if contents_digest(recorded) != CONTENTS:
         raise HomeChanged(f"{path / MANIFEST} was changed or is of another Lean")

@@ -33,7 +33,9 @@ class Beam(Policy, msgspec.Struct, frozen=True, tag="beam"):
     """
 
     name: ClassVar[str] = "beam"
-    summary: ClassVar[str] = "one level of partial solutions at a time, the best of each go on"
+    summary: ClassVar[str] = (
+        "one level of partial solutions at a time, of which the best are extended"
+    )
 
     width: AtLeastOne = 8
     turns: AtLeastOne = 1

@@ -16,7 +16,7 @@ class Random(Policy, msgspec.Struct, frozen=True, tag="random"):
     """Chooses goals at random."""
 
     name: ClassVar[str] = "random"
-    summary: ClassVar[str] = "down at random, the null to compare with"
+    summary: ClassVar[str] = "a random goal, as a baseline for comparisons"
 
     discount: Share = 0.97
     backup: Backup = "product"

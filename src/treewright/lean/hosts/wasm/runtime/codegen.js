@@ -41,7 +41,7 @@ const FUNCTIONS = new Set([
 
 function createCodegen(host, heap, { call, truth }, names, messages) {
   const { box, isBox, inc, dec, field, tag, readArray } = heap;
-  const { find, isImported } = createLookup(heap, { call });
+  const { find, isImported } = createLookup(heap, { call, truth });
   let mode = MODE.all;
   let compiling = false;
   let lacking = []; // of the command that is elaborated: { name, why } of what has no code

@@ -40,9 +40,7 @@ function createEnvironment(heap, calls, names, messages, terms, goals, elaborato
 
   /** Whether a borrowed name comes from the library: neither from this text nor from its project. */
   function isLibrary(env, name) {
-    if (given.size === 0) return isImported(env, name);
-    const module = moduleOf(env, name);
-    return module !== null && !given.has(module);
+    return isImported(env, name) && (given.size === 0 || !given.has(moduleOf(env, name)));
   }
 
   /** Whether compiled code takes another definition for a (borrowed) name. */

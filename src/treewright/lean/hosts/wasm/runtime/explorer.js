@@ -11,9 +11,10 @@ const { CORE_CONTEXT } = require('./elaborator.js');
 const { BINDER_INFO } = require('./patterns.js');
 const { INFIX } = require('./notation.js');
 const { createShortNames } = require('./short_names.js');
-const { createValues, createRandom } = require('./values.js');
+const { createValues, createRandom, processorMs } = require('./values.js');
 
-const DEFINITION = 1; // tag of a ConstantInfo
+const DEFINITION = 1; // tags of a ConstantInfo
+const CONSTRUCTOR = 6;
 const EXPLICIT = 0; // BinderInfo
 const MOST_FUNCTIONS = 14;
 const VARIABLES = 3; // of each type
@@ -31,7 +32,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     const random = createRandom(seed);
     const values = createValues(heap, calls, names, terms, environment, state, first.monadArgs, random);
     const short = createShortener(values.env, names.show(field(state.coreContext, CORE_CONTEXT.currNamespace)), new Set(first.hypotheses.map((h) => h.name)));
-    const end = performance.now() + ms;
+    const end = processorMs() + ms;
     try {
       const concrete = instantiateTypes(first, values);
       const world = createWorld(first, values, short, concrete);
@@ -118,7 +119,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     const functions = [...found.values()];
     for (const type of new Set(functions.flatMap((f) => [...f.argumentTypes, f.resultType]))) functions.push(...constructorsOf(type, values, world));
     const seen = new Set();
-    return functions.filter((f) => !seen.has(f.key) && seen.add(f.key));
+    return functions.filter((f) => !seen.has(f.key) && seen.add(f.key)).map((f, order) => ({ ...f, order }));
   }
 
   /** Calls visit({ e, key }, name) for each constant in a term with the implicit arguments that it is applied to. */
@@ -176,7 +177,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     return body;
   }
 
-  function describe(e, name, values, world, isConstructor = false) {
+  function describe(e, name, values, world) {
     if (AUXILIARY.test(name) || /^inst|\.inst/.test(name)) return null;
     const parsed = values.keep(names.parse(name));
     if (truth('l_Lean_Meta_isInstanceCore', inc(values.env), inc(parsed))) return null;
@@ -191,11 +192,18 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     }
     if (tag(rest) === EXPR.sort || truth('l_Lean_Expr_hasLooseBVars', inc(rest))) return null;
     if (argumentTypes.some((t) => isSortLike(t, values)) || values.truthOfType(rest)) return null;
+    const isConstructor = kindOf(name, values) === CONSTRUCTOR;
     if (argumentTypes.length === 0 && !isConstructor && !isOwn(name, values)) return null;
     return {
       key: name + argumentTypes.length + world.typeOf(rest).key, name, concrete: world.concrete(e), text: world.short(name), infix: argumentTypes.length === 2 ? INFIX[name]?.[0] ?? '' : '',
       argumentTypes: argumentTypes.map(world.typeOf), resultType: world.typeOf(rest), isConstructor,
     };
+  }
+
+  /** The tag of a constant's ConstantInfo. */
+  function kindOf(name, values) {
+    const info = environment.find(values.env, values.keep(names.parse(name)));
+    return info ? tag(values.keep(info)) : -1;
   }
 
   const isOwn = (name, values) => !environment.isImported(values.env, values.keep(names.parse(name)));
@@ -217,7 +225,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     if (!all || all.indices > 0 || ['Int', 'Char', 'String'].includes(name)) return [];
     return all.map((c) => {
       const term = values.apply(values.keep(calls.call('l_Lean_Expr_const___override', inc(c.name), inc(field(head, 1)))), ...args.slice(0, all.params));
-      return describe(term, c.shown, values, world, true);
+      return describe(term, c.shown, values, world);
     }).filter((c) => c !== null);
   }
 
@@ -246,12 +254,14 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     };
 
     function enter(known, term, type) {
-      const sides = [[term, known], [known, term]];
-      const chosen = sides.find(([one, other]) => isWithin(other.variables, one.variables) && isFirstNaming(one));
+      const sides = isAbove(known, term) ? [[known, term]] : isAbove(term, known) ? [[term, known]] : [[term, known], [known, term]];
+      const fitting = sides.filter(([one, other]) => isWithin(other.variables, one.variables));
+      if (fitting.length === 0) fitting.push(...[[term, known], [known, term]].filter(([one, other]) => isWithin(other.variables, one.variables)));
+      const chosen = fitting.find(([one]) => isFirstNaming(one)); // where none is, the same equation comes with other names
       if (!chosen || chosen[0].variables.length === 0) return;
       const [left, right] = chosen;
       const binders = [...left.variables].map((v) => [v.text, v.type.text]);
-      equations.push({ binders, type: type.text, left: left.text, right: right.text, size: left.size + right.size, constructors: left.constructors + right.constructors, functions: [...new Set([...left.functions, ...right.functions])] });
+      equations.push({ sides: [left, right], binders, type: type.text, left: left.text, right: right.text, size: left.size + right.size, constructors: left.constructors + right.constructors, functions: [...new Set([...left.functions, ...right.functions])] });
     }
 
     const types = [...new Set(functions.flatMap((f) => [...f.argumentTypes, f.resultType]))];
@@ -260,22 +270,22 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
       const isArgument = functions.some((f) => f.argumentTypes.includes(type));
       for (const letter of isArgument ? type.letters.slice(0, VARIABLES) : []) {
         const own = sample(type, samples, values);
-        if (own) keepTerm(type, { text: letter, size: 1, values: own, variables: [{ text: letter, type }], functions: [], constructors: 0, isVariable: true });
+        if (own) keepTerm(type, { text: letter, size: 1, values: own, letter, variables: [{ text: letter, type }], functions: [], constructors: 0, isVariable: true });
       }
     }
     for (let size = 1; size <= largest; size++) {
       for (const f of functions) {
         for (const args of choices(f.argumentTypes, size - 1, pool)) {
-          if (performance.now() > end || count > most) {
+          if (processorMs() > end || count > most) {
             isComplete = false;
-            return { equations, terms: count, isComplete };
+            return { equations: mostGeneral(equations), terms: count, isComplete };
           }
           const term = applied(f, args, samples, results, values);
           if (term) keepTerm(f.resultType, term);
         }
       }
     }
-    return { equations, terms: count, isComplete };
+    return { equations: mostGeneral(equations), terms: count, isComplete };
   }
 
   /** Random values of a type's variable, or null if none are known. */
@@ -322,7 +332,32 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
     if (f.name === 'Nat.succ') text = `${group(args[0])} + 1`;
     const functions = [...(f.isConstructor ? [] : [f.text]), ...args.flatMap((a) => a.functions)];
     const constructors = args.reduce((sum, a) => sum + a.constructors, f.isConstructor && f.argumentTypes.length > 0 ? 1 : 0);
-    return { text, size: 1 + args.reduce((sum, a) => sum + a.size, 0), values: found, variables, functions, constructors };
+    return { f, args, text, size: 1 + args.reduce((sum, a) => sum + a.size, 0), values: found, variables, functions, constructors };
+  }
+
+  /** Whether a term belongs on the left: its function is defined by that of the other term. */
+  const isAbove = (one, other) => Boolean(one.f && other.f && !one.f.isConstructor && !other.f.isConstructor && one.f.order < other.f.order);
+
+  /** Equations without those that are instances of others. */
+  function mostGeneral(equations) {
+    const kept = equations.filter(({ sides: [left, right] }, i) => !equations.some(({ sides }, j) => i !== j && (
+      isInstance(sides, [left, right]) || isInstance(sides, [right, left])
+    ) && !(j > i && (isInstance([left, right], sides) || isInstance([right, left], sides)))));
+    return kept.map(({ sides, ...equation }) => equation);
+  }
+
+  /** Whether terms are an instance of others: those with terms for their variables. */
+  function isInstance(patterns, found) {
+    const bound = new Map();
+    const matches = (pattern, term) => {
+      if (pattern.letter !== undefined) {
+        const known = bound.get(pattern.letter);
+        if (known === undefined) bound.set(pattern.letter, term.text);
+        return known === undefined ? pattern.variables[0].type === (term.f?.resultType ?? term.variables[0].type) : known === term.text;
+      }
+      return pattern.f === term.f && pattern.args.every((a, i) => matches(a, term.args[i]));
+    };
+    return patterns.every((pattern, i) => matches(pattern, found[i]));
   }
 
   const isWithin = (some, all) => some.every((v) => all.some((w) => w.text === v.text));

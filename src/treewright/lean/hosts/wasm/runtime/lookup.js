@@ -1,6 +1,10 @@
 'use strict';
 /** Finding constants in an environment. */
-function createLookup(heap, { call }) {
+const ADDED = 1; // of the imported and the added constants
+const CONTAINS = 'l_Lean_PersistentHashMap_contains___at___00Lean_SMap_contains___at___00'
+  + 'Lean_Environment_containsOnBranch_spec__0_spec__0___redArg';
+
+function createLookup(heap, { call, truth }) {
   const { box, isBox, inc, dec, field } = heap;
 
   /** The ConstantInfo of a borrowed name, owned, or 0. */
@@ -12,12 +16,23 @@ function createLookup(heap, { call }) {
     return info;
   }
 
-  /** Whether a borrowed name comes from a module that the environment imports. */
+  /**
+   * Whether a borrowed name is of a constant that the environment imports. Lean knows a module for more names:
+   * those of code that its compiler made, which a text may declare.
+   */
   function isImported(env, name) {
     const result = call('l_Lean_Environment_getModuleIdxFor_x3f', inc(env), inc(name));
     const imported = !isBox(result);
     dec(result);
-    return imported;
+    return imported && !isDeclared(env, name);
+  }
+
+  /** Whether a name is of a constant that was added to what is imported. */
+  function isDeclared(env, name) {
+    const constants = call('l_Lean_Environment_constants', inc(env));
+    const added = truth(CONTAINS, inc(field(constants, ADDED)), inc(name));
+    dec(constants);
+    return added;
   }
 
   return { find, isImported };

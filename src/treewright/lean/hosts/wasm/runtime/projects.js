@@ -6,17 +6,21 @@
  * Lean finds them and nothing of Lean can write. They are imported like the library's, and are not
  * trusted like it: `isLibrary` is what the judge asks.
  */
+const { posix } = require('node:path');
 const { COMMAND_STATE } = require('./elaborator.js');
 const { RequestError } = require('./proofs.js');
 
 const ROOT = '/project';
 const OUTPUT = '/compiled';
+const TEXTS = '/text/1/2/3/4/5/6/7/8'; // where a text is, as Lean sees it
 // Lean makes a path of it.
 const MODULE_NAME = /^(«[^«»/\\.\0]+»|[^«»/\\.\0\s]+)(\.(«[^«»/\\.\0]+»|[^«»/\\.\0\s]+))*$/;
 const LIBRARY_ROOTS = new Set(['Init', 'Std', 'Lean', 'Lake']);
 // They become text of commands: nothing but a name and a value may be in them.
 const OPTION_NAME = /^[A-Za-z_][\w!?']*(\.[A-Za-z_][\w!?']*)*$/;
 const OPTION_VALUE = /^(true|false|\d+|"[^"\\\n\r]*")$/;
+// What Lean says where a metaprogram has no code.
+const NO_CODE = /has not been implemented|no executable code|\(interpreter\)|has no IR|could not evaluate/;
 const EVERYTHING = 2; // of the levels of an olean: exported, server, private
 const HEADER = { modules: 3, moduleData: 5 };
 const MODULE_DATA = { imports: 0 };
@@ -47,8 +51,18 @@ function createProjects(host, heap, calls, names, elaborator, given, importedAtS
     };
   }
 
-  /** Takes compiled modules, [{ name, olean: base64 }], and the options that texts are elaborated with. */
-  function provide({ modules, options }) {
+  /**
+   * Takes compiled modules, [{ name, olean: base64 }], the options that texts are elaborated with, and files that
+   * texts include, [{ path: as the text says it, content: base64 }].
+   */
+  function provide({ modules, options, files: included = [] }) {
+    // A path that goes up begins in the directory of the text, which has to be there.
+    if (included.length > 0) files.store(`${TEXTS}/input.lean`, Buffer.alloc(0));
+    for (const { path, content } of included) {
+      const place = posix.join(TEXTS, path);
+      if (!place.startsWith('/text/')) throw new RequestError(`${path.slice(0, 60)} is too far from the text that includes it`);
+      files.store(place, Buffer.from(content, 'base64'));
+    }
     for (const { name, olean } of modules) {
       if (!MODULE_NAME.test(name)) throw new RequestError(`${name.slice(0, 60)} is no name for a module`);
       if (LIBRARY_ROOTS.has(name.split('.')[0])) throw new RequestError(`${name} is a module of Lean itself`);
@@ -62,9 +76,14 @@ function createProjects(host, heap, calls, names, elaborator, given, importedAtS
     return {};
   }
 
-  /** Lean looks for modules there too. Said again before each import: memory may have been put back. */
+  /**
+   * Lean looks for modules there too, and runs what they say with `initialize` when they are imported: attributes
+   * and extensions of a library are there only then. Said again before each import: memory may have been put
+   * back. A judge is given no modules, so that nothing is initialised there.
+   */
   function lookThere() {
     if (given.size === 0) return;
+    elaborator.runInitializers();
     const reference = heap.global('l_Lean_searchPathRef');
     const roots = heap.readList(heap.refValue(reference));
     if (roots.some((root) => heap.readString(root) === ROOT)) return;
@@ -72,7 +91,11 @@ function createProjects(host, heap, calls, names, elaborator, given, importedAtS
     dec(calls.raw('lean_st_ref_set')(reference, more) >>> 0);
   }
 
-  /** Elaborates a module under its own name: its compiled form as `olean`, or null and the messages. */
+  /**
+   * Elaborates a module under its own name: its compiled form as `olean`, or null and the messages. With errors
+   * there is none, unless the bundled Lean lacks what the module needs, which `lacks` says: then all that does not
+   * rest on it can be used, and a theorem without a proof is one by `sorry`.
+   */
   function compile({ module, text }) {
     lookThere();
     const parsed = elaborator.parseHeader(text);
@@ -80,16 +103,26 @@ function createProjects(host, heap, calls, names, elaborator, given, importedAtS
     if (!state) return { messages, stopped: 'header', olean: null };
     const result = elaborator.commands(state, text, { input: parsed.input, parserState: parsed.parserState });
     dec(state);
-    const reply = { messages: messages.concat(result.messages), stopped: result.stopped, olean: null };
-    if (!result.stopped && !reply.messages.some((m) => m.severity === 'error')) {
+    const reply = { messages: messages.concat(result.messages), stopped: result.stopped, olean: null, lacks: '' };
+    const errors = reply.messages.filter((m) => m.severity === 'error');
+    if (errors.length > 0) reply.lacks = lackOf(parsed.imports, errors);
+    if (!result.stopped && (errors.length === 0 || reply.lacks !== '')) {
       reply.olean = save(heap.field(result.state, COMMAND_STATE.env), module);
     }
     dec(result.state);
     return reply;
   }
 
+  /** What the bundled Lean has not got, if that may be why a module has these errors, or ''. */
+  function lackOf(imports, errors) {
+    const whole = imports.filter(({ module, all }) => all && LIBRARY_ROOTS.has(module.split('.')[0])).map(({ module }) => module);
+    if (whole.length > 0) return `the private scope of ${whole.join(', ')}`;
+    return errors.every(({ text }) => NO_CODE.test(text)) ? 'code that the module runs' : '';
+  }
+
   /** The bytes of a module. Nothing but Lean's serialiser runs while there is a place to write to. */
   function save(env, module) {
+    elaborator.unmarkModule(env); // a plain file has the code of all that it declares, and a `module` of some
     const path = `${OUTPUT}/module.olean`;
     const data = run('l_Lean_mkModuleData', inc(env), box(EVERYTHING));
     const parts = heap.array([heap.constructor(0, [heap.string(path), data])]);

@@ -55,7 +55,7 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
       coreContext: inc(monad.core),
       root: goal,
       environment,
-      origin: { declaration: '' }, // stands for where the proof began, in all states that come of it
+      origin: { declaration: '', isTheorem: false }, // stands for where the proof began, in all states that come of it
     };
   }
 
@@ -96,8 +96,8 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
 
   const startType = (environment, commandState, type) => open(environment, commandState, () => inc(type));
 
-  /** A state at a place inside a declaration: see sorries.js. `place` is borrowed. */
-  function startAt(environment, commandState, place, declaration) {
+  /** A state at a place inside a declaration, the `origin`: see sorries.js. `place` is borrowed. */
+  function startAt(environment, commandState, place, origin) {
     const state = elaborator.inTermElab(commandState, (monad) => {
       let core = copyWith(refValue(monad.coreRef), {
         [CORE_STATE.env]: inc(place.env), [CORE_STATE.ngen]: inc(place.ngen),
@@ -121,7 +121,7 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
       return {
         core, meta, term: inc(refValue(monad.termRef)), goals: heap.list([inc(field(root, 0))]),
         termContext: inc(monad.term), metaContext: inc(monad.meta), coreContext: inc(monad.core), root, environment,
-        origin: { declaration },
+        origin,
       };
     });
     return keep(state);
@@ -160,8 +160,12 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
     return other.syntax ? other : parsed;
   }
 
-  /** Runs a tactic: { id, messages } or { error, kind, messages }. `heartbeats`: its own limit, or 0. */
-  function runTactic(id, text, heartbeats = 0) {
+  /**
+   * Runs a tactic: { id, messages } or { error, kind, messages }. What it makes must use none of the declarations
+   * `without`, and the proof of a theorem not the theorem: it is in the environment, from after its command.
+   * `heartbeats`: its own limit, or 0.
+   */
+  function runTactic(id, text, { heartbeats = 0, without = [] } = {}) {
     const state = find(id);
     const parsed = parseTactic(field(state.core, CORE_STATE.env), text);
     if (parsed.error) return { error: parsed.error, kind: 'parse', messages: [] };
@@ -185,7 +189,11 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
         core: inc(refValue(coreRef)), meta: inc(refValue(metaRef)), term: inc(refValue(termRef)), goals: inc(refValue(goalsRef)),
       };
       for (const part of ['termContext', 'metaContext', 'coreContext', 'root']) inc(next[part]);
-      return { id: keep(next), messages: notes };
+      const after = keep(next);
+      const excluded = excludedUse(next, without);
+      if (excluded === '') return { id: after, messages: notes };
+      free(after);
+      return { error: excluded, kind: 'tactic', messages: notes };
     } catch (error) {
       if (!(error instanceof LeanException)) throw error;
       const notes = messages.read(field(refValue(coreRef), CORE_STATE.messages));
@@ -199,6 +207,20 @@ function createProofs(heap, calls, names, messages, terms, goals, elaborator, wa
     } finally {
       for (const o of [goalsRef, termRef, metaRef, coreRef, parsed.syntax, context]) dec(o);
     }
+  }
+
+  /** What a state's proof uses and must not, in words; '' if nothing. A theorem's own name is looked for at the end. */
+  function excludedUse(state, without) {
+    const { declaration, isTheorem } = state.origin;
+    const own = isTheorem && heap.isBox(state.goals) ? [declaration] : [];
+    const excluded = new Set([...own, ...without]);
+    if (excluded.size === 0) return '';
+    const used = new Set();
+    const whole = goals.instantiate(field(state.meta, META_STATE.mctx), state.root);
+    terms.eachConstant(whole, (name) => { if (excluded.has(names.showUser(name))) used.add(names.showUser(name)); });
+    dec(whole);
+    if (own.some((name) => used.has(name))) return `the proof uses ${declaration} itself`;
+    return used.size === 0 ? '' : `it uses ${[...used].join(', ')}, not proved yet`;
   }
 
   /** For a state without goals: does its proof term still have holes, does it use sorry? */

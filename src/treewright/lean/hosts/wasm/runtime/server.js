@@ -19,6 +19,8 @@ const { createElaborator, COMMAND_STATE, CORE_STATE } = require('./elaborator.js
 const { createGoals } = require('./goals.js');
 const { createProofs, RequestError } = require('./proofs.js');
 const { createEnvironment } = require('./environment.js');
+const { createAttributes } = require('./attributes.js');
+const { createBodies } = require('./bodies.js');
 const { createSorries } = require('./sorries.js');
 const { createGuard } = require('./guard.js');
 const { createArena } = require('./arena.js');
@@ -56,7 +58,8 @@ function createServer(host, roots = null) {
   const given = new Set(); // modules of a project that were handed over
   const environment = createEnvironment(heap, calls, names, messages, terms, goals, elaborator, given);
   const projects = createProjects(host, heap, calls, names, elaborator, given, importedAtStart);
-  const sorries = createSorries(heap, calls, names, syntax);
+  const sorries = createSorries(heap, names, syntax, createAttributes(heap, calls));
+  const bodies = createBodies(heap, names, syntax, environment);
   const guard = createGuard(heap, syntax);
   const data = createDeclarations(heap, environment, terms);
   const judge = createJudge(heap, calls, names, environment, data, createKernel(heap, calls, watchdog));
@@ -130,7 +133,7 @@ function createServer(host, roots = null) {
 
   const operations = {
     ...createReading(heap, elaborator, syntax, environment, openHeader, (id) => findEnvironment(id).state),
-    ...createTexts(heap, elaborator, environment, proofs, sorries, guard, unproved, troubles, checkpoints, {
+    ...createTexts(heap, elaborator, environment, proofs, sorries, guard, unproved, troubles, checkpoints, bodies, {
       openHeader, findEnvironment, keepEnvironment,
     }),
 
@@ -166,8 +169,8 @@ function createServer(host, roots = null) {
       return proofs.report(opened, []);
     },
 
-    tactic({ state, text, heartbeats }) {
-      const result = codegen.during(codegen.MODE.data, () => proofs.runTactic(state, text, heartbeats));
+    tactic({ state, text, heartbeats, without }) {
+      const result = codegen.during(codegen.MODE.data, () => proofs.runTactic(state, text, { heartbeats, without }));
       if (result.error !== undefined) return { ok: false, error: result.error, kind: result.kind, messages: result.messages };
       const reply = proofs.report(result.id, result.messages);
       return reply.goals.length === 0 ? { ...reply, ...proofs.completeness(result.id) } : reply;

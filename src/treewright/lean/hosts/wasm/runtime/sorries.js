@@ -10,41 +10,50 @@
 const TREE = { context: 0, node: 1, hole: 2 };
 const CONTEXT = { command: 0, parentDecl: 1 };
 const COMMAND_CONTEXT = { env: 0, mctx: 3, ngen: 7 };
-const INFO = { tactic: 0, term: 1 };
+const INFO = { tactic: 0, term: 1, command: 3 };
 const TACTIC_INFO = { elabInfo: 0, mctxBefore: 1, goalsBefore: 2 };
 const TERM_INFO = { elabInfo: 0, lctx: 1, expectedType: 2, expr: 3 };
 const STX = 1; // field of ElabInfo
 const TACTICS = new Set(['Lean.Parser.Tactic.tacticSorry', 'Lean.Parser.Tactic.tacticAdmit']);
 const TERM = 'Lean.Parser.Term.sorry';
 
-function createSorries(heap, calls, names, syntax) {
+function createSorries(heap, names, syntax, attributes) {
   const { field, tag, option, readList, readPersistentArray } = heap;
 
   /**
    * Calls found({ start, end, tactic, declaration, place }) for every sorry in a command's
-   * info trees; everything in it is borrowed from the trees.
+   * info trees; everything in it is borrowed. `before` is the environment before the command.
    */
-  function collect(trees, found) {
-    const visit = (tree, context, declaration) => {
+  function collect(trees, before, found) {
+    let last = before; // the environment after the command that is over, of those inside `open … in …`
+    const visit = (tree, context, declaration, end) => {
       switch (tag(tree)) {
         case TREE.context: {
           const part = field(tree, 0);
-          if (tag(part) === CONTEXT.command) context = field(part, 0);
-          else if (tag(part) === CONTEXT.parentDecl) declaration = names.showUser(field(part, 0));
-          visit(field(tree, 1), context, declaration);
+          const child = field(tree, 1);
+          if (tag(part) === CONTEXT.parentDecl) declaration = names.showUser(field(part, 0));
+          else if (tag(part) === CONTEXT.command) context = field(part, 0);
+          const isCommand = tag(part) === CONTEXT.command && tag(child) === TREE.node && tag(field(child, 0)) === INFO.command;
+          if (isCommand) end = field(context, COMMAND_CONTEXT.env);
+          visit(child, context, declaration, end);
+          if (isCommand) last = end;
           break;
         }
         case TREE.node: {
           const hit = match(field(tree, 0), context);
-          if (hit) found({ ...hit, declaration });
+          if (hit) {
+            const env = attributes.withheld(hit.place.env, last, end);
+            found({ ...hit, declaration, place: { ...hit.place, env } });
+            heap.dec(env);
+          }
           if (hit && hit.tactic) break; // what a tactic expands to is the same sorry again
-          for (const child of readPersistentArray(field(tree, 1))) visit(child, context, declaration);
+          for (const child of readPersistentArray(field(tree, 1))) visit(child, context, declaration, end);
           break;
         }
         default: break;
       }
     };
-    for (const tree of trees) visit(tree, 0, '');
+    for (const tree of trees) visit(tree, 0, '', before);
   }
 
   function match(info, context) {

@@ -10,7 +10,7 @@
  * depends on it: a term that computes with the proof itself has no normal form here, and is not known.
  */
 const { EXPR } = require('./terms.js');
-const { createValues, createRandom } = require('./values.js');
+const { createValues, createRandom, processorMs } = require('./values.js');
 
 const TRUE = 'true';
 const FALSE = 'false';
@@ -28,19 +28,20 @@ function createTester(heap, calls, names, terms, environment, goals) {
   const { truth } = calls;
 
   /**
-   * { outcome: 'false' | 'passed' | 'unknown', tried, held, values: [{ name, value }], reason }: how often the goal
-   * was tried, how often its hypotheses held, and for a false goal the values that show it.
+   * { outcome: 'false' | 'passed' | 'unknown', tried, held, values: [{ name, kind, value }], reason }: how often the goal
+   * was tried, how often its hypotheses held, and for a false goal the values that show it. Of the kinds `instance` and
+   * `proof` there is no text.
    */
   function test(state, { samples, seed, ms }) {
     const first = goals.firstOf(state);
     const values = createValues(heap, calls, names, terms, environment, state, first.monadArgs, createRandom(seed));
-    const end = performance.now() + ms;
+    const end = processorMs() + ms;
     const result = { outcome: UNKNOWN, tried: 0, held: 0, values: [], reason: '' };
     try {
       values.suggest(numeralsOf([first.target, ...first.hypotheses.map((h) => h.type)]));
-      const evaluate = createEvaluator(values, () => performance.now() > end);
+      const evaluate = createEvaluator(values, () => processorMs() > end);
       let evaluated = 0;
-      while (result.held < samples && result.tried < samples * TRIES_PER_SAMPLE && performance.now() < end) {
+      while (result.held < samples && result.tried < samples * TRIES_PER_SAMPLE && processorMs() < end) {
         if (evaluated === 0 && result.tried >= HOPELESS) break;
         const size = 1 + Math.floor((6 * result.held) / samples) + (result.tried % 3);
         const start = values.mark();
@@ -52,7 +53,7 @@ function createTester(heap, calls, names, terms, environment, goals) {
         if (tried.answer === TRUE || tried.answer === LIKELY) [result.outcome, result.reason] = ['passed', ''];
         if (tried.answer === FALSE) {
           Object.assign(result, { outcome: 'false', reason: '' });
-          result.values = tried.found.map(({ name, value }) => ({ name, value: first.print(values.presentable(value)) }));
+          result.values = tried.found.map(({ name, kind, value }) => ({ name, kind, value: kind === 'value' ? shown(first, values, value) : '' }));
           break;
         }
         values.release(start);
@@ -64,6 +65,9 @@ function createTester(heap, calls, names, terms, environment, goals) {
     }
     return result;
   }
+
+  /** A value as Lean reads it; what it leaves out are proofs of decidable propositions. */
+  const shown = (first, values, value) => first.print(values.presentable(value)).replaceAll('⋯', 'by decide');
 
   /** The numbers in some terms: random values near them tell cases apart. */
   function numeralsOf(roots) {
@@ -104,16 +108,17 @@ function createTester(heap, calls, names, terms, environment, goals) {
     /** The value for a variable or a hypothesis of a closed type: { value } or { reason }. */
     const choose = (name, type) => {
       if (!values.truthOfType(type)) {
-        const isInstance = isClass(type, values);
-        const value = (isInstance && values.instance(type)) || values.random(type, size);
+        const instance = isClass(type, values) ? values.instance(type) : 0;
+        const value = instance || values.random(type, size);
         if (!value) return { reason: `no values are known for ${name}` };
-        if (!isInstance) found.push({ name, value });
+        found.push({ name, value, kind: instance ? 'instance' : 'value' });
         return { value };
       }
       const answer = evaluate(type, size);
       if (answer === FALSE) return { reason: 'the hypotheses never held', wasEvaluated: true };
       if (answer === UNKNOWN) return { reason: `${name} cannot be evaluated` };
       isCertain &&= answer === TRUE;
+      found.push({ name, value: 0, kind: 'proof' });
       return { value: values.constant('True.intro') };
     };
     for (const h of first.hypotheses) {
@@ -227,7 +232,9 @@ function createTester(heap, calls, names, terms, environment, goals) {
       if (values.truthOfType(domain)) {
         const premise = look(domain, size, inside(context));
         if (premise === FALSE) return TRUE;
-        const rest = look(values.instantiate(body, values.constant('True.intro')), size, context);
+        const inner = [];
+        const rest = look(values.instantiate(body, values.constant('True.intro')), size, { ...context, witnesses: inner });
+        if (rest === FALSE) context.witnesses.push({ name: names.show(field(e, 0)), value: 0, kind: 'proof' }, ...inner);
         if (rest === TRUE || rest === LIKELY) return rest;
         return premise === TRUE ? rest : UNKNOWN;
       }
@@ -236,7 +243,7 @@ function createTester(heap, calls, names, terms, environment, goals) {
         inner = [];
         return look(values.instantiate(body, x), size, { ...deeper(context), witnesses: inner });
       });
-      if (answer === FALSE) context.witnesses.push({ name: names.show(field(e, 0)), value }, ...inner);
+      if (answer === FALSE) context.witnesses.push({ name: names.show(field(e, 0)), value, kind: isClass(domain, values) ? 'instance' : 'value' }, ...inner);
       if (answer !== LIKELY) return answer;
       return values.decide(e) ? TRUE : LIKELY;
     }

@@ -3,17 +3,18 @@
 const { COMMAND_STATE } = require('./elaborator.js');
 
 /** `environments` is { openHeader, findEnvironment, keepEnvironment } of the server. */
-function createTexts(heap, elaborator, environment, proofs, sorries, guard, unproved, troubles, checkpoints, environments) {
+function createTexts(heap, elaborator, environment, proofs, sorries, guard, unproved, troubles, checkpoints, bodies, environments) {
   const { openHeader, findEnvironment, keepEnvironment } = environments;
 
   /**
    * Elaborates a text: a whole file with its header (`env` absent) or commands on top of an
    * environment. `keep` keeps the result; `sorries` collects them; `policy` guards; `audit` says what
    * rests on sorry; `until` ends behind the declaration of that name, if it has a `sorry`. What an
-   * earlier file began with is not elaborated again, unless it is to be `fresh`.
+   * earlier file began with is not elaborated again, unless it is to be `fresh`. `statements`: proofs of theorems
+   * are left out where only a goal behind them is wanted; see bodies.js.
    * `look(env, concerning)` may look at the result, and go on doing so if it returns true: see troubles.js.
    */
-  function elaborate({ text, env, keep, sorries: wantSorries, policy, audit, until, fresh }, look = () => {}) {
+  function elaborate({ text, env, keep, sorries: wantSorries, policy, audit, until, statements, fresh }, look = () => {}) {
     let base = env;
     let options = {};
     let notes = [];
@@ -27,20 +28,20 @@ function createTexts(heap, elaborator, environment, proofs, sorries, guard, unpr
       notes = [...header.notes];
       options = { input: header.parsed.input, parserState: header.parsed.parserState };
       const firstGenerated = Math.min(Infinity, ...(policy?.ranges ?? []).map(([start]) => start));
-      if (!fresh) trail = checkpoints.begin(JSON.stringify([base, Boolean(audit)]), text, firstGenerated);
+      if (!fresh) trail = checkpoints.begin(JSON.stringify([base, Boolean(audit), Boolean(statements)]), text, firstGenerated);
     }
     const start = findEnvironment(base);
     if (policy) Object.assign(options, guard.inspector(policy));
     else if (audit) options.inspect = unproved.warnAlways;
     const found = new Map(); // range -> { …, states }
     let hits = 0; // in this command
-    const collect = (trees, before) => sorries.collect(trees, (hit) => {
+    const collect = (trees, before) => sorries.collect(trees, heap.field(before, COMMAND_STATE.env), (hit) => {
       const key = `${hit.start}-${hit.end}`;
       const known = found.get(key);
       const entry = known || { start: hit.start, end: hit.end, tactic: hit.tactic, declaration: hit.declaration, states: [] };
       if (!hit.tactic) entry.states.splice(0).forEach(proofs.free); // a term may be elaborated again
       const quiet = elaborator.withInfo(before, false);
-      entry.states.push(proofs.startAt(start.base, quiet, hit.place, hit.declaration));
+      entry.states.push(proofs.startAt(start.base, quiet, hit.place, originOf(hit)));
       heap.dec(quiet);
       found.set(key, entry);
       hits += 1;
@@ -84,6 +85,7 @@ function createTexts(heap, elaborator, environment, proofs, sorries, guard, unpr
       return isLast(end);
     };
     if (wantSorries) options.after = collect;
+    if (statements) options.shorten = bodies.withoutBody;
     const first = wantSorries ? elaborator.withInfo(last.state, true) : heap.inc(last.state);
     hits = 0;
     let outcome = { state: first, messages: [], stopped: '' };
@@ -124,6 +126,14 @@ function createTexts(heap, elaborator, environment, proofs, sorries, guard, unpr
     return !new RegExp(`(theorem|lemma|def|instance|abbrev)\\s+\\S*${word}(?![\\w'])`).test(
       Buffer.from(text.replaceAll('\r\n', '\n')).subarray(end).toString(),
     );
+  }
+
+  /** The declaration around a `sorry`, as proofs.js knows it. */
+  function originOf({ declaration, place }) {
+    const found = declaration === '' ? null : environment.resolve(place.env, declaration);
+    const isTheorem = found !== null && environment.KINDS[heap.tag(found.info)] === 'theorem';
+    if (found) heap.dec(found.info);
+    return { declaration, isTheorem };
   }
 
   /** The error that concerns a declaration with a `sorry`, or null. */

@@ -12,7 +12,7 @@ const SORRY = 'sorryAx';
 const OPTION = 'warn.sorry';
 const VALUED = new Set([1, 2, 3]); // tags of ConstantInfo with a value: def, theorem, opaque
 
-function createUnproved(heap, { truth }, names, terms, environment, syntax) {
+function createUnproved(heap, { call, truth }, names, terms, environment, syntax) {
   const { field, tag, inc, readArray } = heap;
 
   /** Changes a command that was just parsed, before it runs. */
@@ -48,7 +48,7 @@ function createUnproved(heap, { truth }, names, terms, environment, syntax) {
     }
     for (const name of resting) users.get(name)?.forEach((user) => resting.add(user));
     const open = found.filter(([shown]) => resting.has(shown));
-    const plain = open.filter(([, , name]) => !truth('l_Lean_Name_isInternalDetail', inc(name)));
+    const plain = open.filter(([, , name]) => !truth('l_Lean_Name_isInternalDetail', call('l_Lean_privateToUserName', inc(name))));
     const list = (plain.length > 0 ? plain : open).map(([, , name]) => names.showUser(name));
     release();
     return [...new Set(list)].sort();

@@ -21,6 +21,9 @@ const REDUCTION_HEARTBEATS = 4e4; // of one reduction by the kernel: a tenth of 
 const ELABORATOR_HEARTBEATS = 1e6; // of one question to the elaborator; the search for an instance is one
 const BUILT_IN = new Set(['Nat', 'Int', 'Char', 'String', 'Fin']);
 
+/** The processor time of this process in ms: limits by it hold on a busy machine, too. */
+const processorMs = () => process.cpuUsage().user / 1000;
+
 /** Small pseudo-random numbers from a seed (mulberry32). */
 function createRandom(seed) {
   let state = seed >>> 0;
@@ -462,4 +465,4 @@ function createValues(heap, calls, names, terms, environment, state, monadArgs, 
   };
 }
 
-module.exports = { createValues, createRandom };
+module.exports = { createValues, createRandom, processorMs };
