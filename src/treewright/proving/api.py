@@ -39,7 +39,11 @@ from treewright.proving.settings import (
     read_run,
 )
 from treewright.proving.tactics.chat_model import Spend
-from treewright.proving.tactics.factory import add_library_index, open_source
+from treewright.proving.tactics.factory import (
+    add_environment_tactics,
+    add_library_index,
+    open_source,
+)
 from treewright.proving.tactics.source import TacticSource
 from treewright.proving.targets import GoalSpec
 from treewright.search.andor import policies
@@ -89,6 +93,9 @@ class ProofService:
         commit = read_git_record(self.base)
         session = self.lean.kept_session()
         specs = targets.read_file_goals(target, session) if isinstance(target, FileTarget) else []
+        if isinstance(target, FileTarget) and specs:
+            opening = specs[0].opening
+            settings = add_environment_tactics(settings, target, self.base, session, opening)
         lean = make_lean_record(session.info, imported_modules(target, self.lean.project))
         directory = run.new_directory(self.base, run_id)
         run.create(directory, target, settings, lean, commit)

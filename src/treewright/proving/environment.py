@@ -32,7 +32,9 @@ from treewright.lean.verify.additions import new_errors
 from treewright.proving.records import GoalView, OutcomeKind
 
 _Told = TypeVar("_Told")
-_LIBRARY_SEARCH = re.compile(r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term)")
+_LIBRARY_SEARCH = re.compile(
+    r"^(exact|apply|simp|simp_all|rw|grind|omega)\?|^(try\?|show_term|hint$|canonical$)"
+)
 """Tactics that search and report another tactic. They count only if they close the goal."""
 _TRY_THIS = re.compile(r"Try this:\s*(?:\[\w+\]\s*)?(.+)", re.DOTALL)
 _AXIOMS_LINE = re.compile(

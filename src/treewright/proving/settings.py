@@ -15,6 +15,7 @@ from treewright.lean.verify.verdict import DEFAULT_AXIOMS
 from treewright.llm.endpoint import Endpoint
 from treewright.proving.cell_settings import CellSettings
 from treewright.proving.learning import Lesson
+from treewright.proving.tactics.environment_tactics import EnvironmentTactic
 from treewright.search.andor.policies import Mcts, Policy, make
 
 FORMAT_VERSION = 1
@@ -83,7 +84,8 @@ class SourceSettings(msgspec.Struct, frozen=True):
     the text of the user's file. `library` is the digest of the index of Lean's library, which is
     searched after everything else was tried. `learned` are the lessons of earlier searches
     (learning.py). `strategies`: whether whole strategies are tried before the search
-    (portfolio.py); cells never try them.
+    (portfolio.py); cells never try them. `environment` are the tactics of packages that the file
+    has (tactics/environment_tactics.py).
     """
 
     tactics: str | None = None
@@ -101,6 +103,7 @@ class SourceSettings(msgspec.Struct, frozen=True):
     strategies: bool = False
     library: str | None = None
     learned: tuple[Lesson, ...] = ()
+    environment: tuple[EnvironmentTactic, ...] = ()
 
     @property
     def outside(self) -> bool:

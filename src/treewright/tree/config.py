@@ -272,7 +272,7 @@ class Config(Table, frozen=True):
     """The whole file.
 
     `task` is the user's description of the task; every prompt begins with it. `readable_paths` are
-    protected files that models may see.
+    protected files that models may see. `tactics` are for proof search, which reads them itself.
     """
 
     baseline_csv: Text
@@ -294,6 +294,7 @@ class Config(Table, frozen=True):
     max_review_rounds: Count = 2
     proceed_on_max_review_rounds: bool = False
     seed: int = 0
+    tactics: list[dict[str, str | list[str]]] = []
 
     def __post_init__(self) -> None:
         names = [metric.name for metric in self.metrics]

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from treewright.kernel.errors import UsageError
 from treewright.lean.hosts.host import Host
+from treewright.lean.session.answers import ProofState, StepResult
 from treewright.proving.settings import FileTarget, RunRecord, Settings
 from treewright.proving.tactics.basic_sources import (
     CachedTactics,
@@ -25,10 +27,20 @@ from treewright.proving.tactics.basic_sources import (
 )
 from treewright.proving.tactics.chat_model import LlmTactics, Spend
 from treewright.proving.tactics.core import CoreTactics
+from treewright.proving.tactics.environment_tactics import (
+    EnvironmentTactics,
+    find_available,
+    may_have_more_than_core,
+    read_table,
+)
 from treewright.proving.tactics.premise_lemmas import LemmaTactics, PremiseSearch
 from treewright.proving.tactics.source import MergedSource, NoisySource, TacticSource
 
+if TYPE_CHECKING:
+    from treewright.lean.session.host_session import HostSession
+
 _OWN, _CACHED, _CORE, _MODEL = 3.0, 3.0, 1.0, 1.0
+_ENVIRONMENT = 0.8
 _DEFINITIONS, _LEMMAS, _LIBRARY, _ADVICE = 0.5, 0.5, 0.1, 0.1
 
 
@@ -59,6 +71,8 @@ def build_source(
     if cache is not None:
         parts.append((CachedTactics(cache), _CACHED))
     parts.append((CoreTactics(), _CORE))
+    if wanted.environment:
+        parts.append((EnvironmentTactics(wanted.environment), _ENVIRONMENT))
     if definitions:
         parts.append((DefinitionTactics(definitions), _DEFINITIONS))
     if wanted.endpoint is not None:
@@ -85,6 +99,33 @@ def add_library_index(
         return settings
     ensure_index(lambda: LeanProcesses(host), announce=announce)
     sources = msgspec.structs.replace(settings.sources, library=library_digest())
+    return msgspec.structs.replace(settings, sources=sources)
+
+
+def add_environment_tactics(
+    settings: Settings,
+    target: FileTarget,
+    base: Path,
+    session: HostSession,
+    opening: Callable[[HostSession], StepResult],
+) -> Settings:
+    """Return settings with the tactics of packages that a file has. Lean is asked once for a file.
+
+    Args:
+        settings: The settings of the run.
+        target: The file.
+        base: The directory whose `treewright.toml` may extend the table.
+        session: Lean.
+        opening: Opens the first goal of the file.
+    """
+    if not may_have_more_than_core(target.source):
+        return settings
+    table = read_table(base)
+    state = opening(session)
+    if not isinstance(state, ProofState):
+        return settings
+    found = find_available(table, session, state)
+    sources = msgspec.structs.replace(settings.sources, environment=found)
     return msgspec.structs.replace(settings, sources=sources)
 
 

@@ -40,7 +40,7 @@ function createExplorer(heap, calls, names, terms, environment, goals) {
       const found = grow(functions, world, values, { largest, samples, end, most });
       return { ...found, functions: functions.map((f) => f.text) };
     } finally {
-      values.release();
+      values.end();
       first.release();
     }
   }
