@@ -190,7 +190,7 @@ def test_false_statements_are_refuted_by_values_that_refute(lean: HostSession) -
 ARGUMENTS = {"proof": "(by simp [half, Sorted, Small])", "instance": "inferInstance"}
 
 
-def refutes(lean: HostSession, negation: ProofState, result: knowledge.TestResult) -> bool:
+def refutes(lean: HostSession, negation: ProofState, result: knowledge.GoalTest) -> bool:
     """Whether Lean proves the negation of a statement with the values of a result."""
     given = [ARGUMENTS.get(v.kind, f"({v.value})") for v in result.values]
     definitions = "half, Sorted, Small"

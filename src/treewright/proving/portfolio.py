@@ -30,11 +30,11 @@ TACTIC_HEARTBEATS = 20_000
 """The limit of one tactic, as `maxHeartbeats` counts: about a second of processor time."""
 TACTIC_SECONDS = 20.0
 """The limit of one tactic that does not count heartbeats."""
-STRATEGY_TRIES = 160
+STRATEGY_TRIES = 400
 """The most tactics of all strategies for one goal, before lemmas are looked for."""
-DISCOVERY_TRIES = 1200
+DISCOVERY_TRIES = 1600
 """The most tactics of proving lemmas, and the goal with them."""
-LEMMA_TRIES = 60
+LEMMA_TRIES = 80
 """The most tactics of proving one lemma."""
 UNTESTED = GoalTest("unknown", reason="Lean was lost")
 _MOST_CASE_SPLITS = 3
@@ -232,7 +232,16 @@ class Portfolio:
         return None
 
     def _shortened(self, state: ProofState, closer: str, names: Sequence[str]) -> str:
-        """Return a shorter closer that still closes the goal."""
+        """Return a shorter closer that still closes the goal. Its tries are not counted."""
+        tried = self.tried
+        try:
+            return self._shorter(state, closer, names)
+        except _LimitReached:
+            return closer
+        finally:
+            self.tried = tried
+
+    def _shorter(self, state: ProofState, closer: str, names: Sequence[str]) -> str:
         for simple in ("rfl", "simp", "simp_all", "omega"):
             if simple != closer and self._closes(state, simple):
                 return simple
