@@ -91,6 +91,8 @@ def _reason(result: CheckResult | Timeout | SessionLost) -> str:
     errors = [d for d in result.diagnostics if d.severity == "error"]
     if errors:
         return _one_line(f"line {errors[0].line}: {errors[0].text}")
+    if result.unproved:
+        return _one_line(f"it rests on a sorry: {', '.join(result.unproved)}")
     return _one_line(result.stopped)
 
 

@@ -145,6 +145,10 @@ def test_what_the_bundled_lean_lacks_leaves_the_rest_of_a_module(
         "Foo.Lacks has open parts: line 4: Type mismatch; the bundled Lean lacks the private "
         "scope of Init.Control.Reader" in said
     )
+    newer = "def wrong := Lean.not_there\ntheorem right : True := trivial\n"
+    project = opened(small_project(tmp_path / "newer", Newer=newer, Wrong=wrong), compiled, said)
+    assert project.problem_of("Foo.Newer") == ""
+    assert said[-1].endswith("the bundled Lean lacks Lean.not_there, which the release may have")
     with HostSession(home, project=project) as session, pytest.raises(MissingModule):
         session.check("import Foo.Wrong\n")  # its error has nothing to do with the bundled Lean
 

@@ -21,6 +21,12 @@ const OPTION_NAME = /^[A-Za-z_][\w!?']*(\.[A-Za-z_][\w!?']*)*$/;
 const OPTION_VALUE = /^(true|false|\d+|"[^"\\\n\r]*")$/;
 // What Lean says where a metaprogram has no code.
 const NO_CODE = /has not been implemented|no executable code|\(interpreter\)|has no IR|could not evaluate/;
+// What Lean says of names that the release 4.28.0 has and the bundled commit, which is older, has not.
+const OF_THE_RELEASE = [
+  /`(Rel)` is not a field of structure `FinitenessRelation`/,
+  /does not contain `((?:Init|Std|Lean)\.[^`]+)`/,
+  /^Unknown (?:constant|identifier|attribute|namespace|option) `\[?((?:Init|Std|Lean)\.[^`]+?)\]?`/,
+];
 const EVERYTHING = 2; // of the levels of an olean: exported, server, private
 const HEADER = { modules: 3, moduleData: 5 };
 const MODULE_DATA = { imports: 0 };
@@ -117,6 +123,8 @@ function createProjects(host, heap, calls, names, elaborator, given, importedAtS
   function lackOf(imports, errors) {
     const whole = imports.filter(({ module, all }) => all && LIBRARY_ROOTS.has(module.split('.')[0])).map(({ module }) => module);
     if (whole.length > 0) return `the private scope of ${whole.join(', ')}`;
+    const newer = OF_THE_RELEASE.map((pattern) => errors[0].text.match(pattern)?.[1]).find((name) => name !== undefined);
+    if (newer !== undefined) return `${newer}, which the release may have`;
     return errors.every(({ text }) => NO_CODE.test(text)) ? 'code that the module runs' : '';
   }
 
