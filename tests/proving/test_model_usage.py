@@ -23,6 +23,7 @@ STATEMENT = "∀ p q : Prop, (∀ r : Prop, (p → q → r) → r) → p ∧ q"
 ANSWER = completion("intro h\nconstructor")
 FLAGS = [
     "prove", "--statement", STATEMENT, "--simulations", "8", "--batch", "1", "--step-timeout", "60",
+    "--no-strategies",
     "--no-refute", "--no-library", "--run-id", "r", "--llm-model", "m", "--llm-url",
 ]  # fmt: skip
 

@@ -34,6 +34,7 @@ def test_an_unproved_goal_ends_with_its_open_goals(
     tactics.write_text(TACTICS)
     done = treewright_here(
         "prove", "--statement", HARD, "--simulations", "12", "--batch", "4", "--run-id", "r",
+        "--no-strategies",
         "--step-timeout", "20", "--no-refute", "--tactics", str(tactics),
     )  # fmt: skip
     assert done.returncode == 1, done.stderr

@@ -334,6 +334,7 @@ def test_killed_at_any_moment_the_trace_is_the_same(
     killed.mkdir()
     flags = [
         "prove", "--statement", NEEDS_STEPS, "--simulations", "12", "--batch", "1",
+        "--no-strategies",
         "--step-timeout", "60", "--no-refute", "--run-id", "r", "--mcts-mode", mode,
     ]  # fmt: skip
     if mode == "distributed":
@@ -405,6 +406,7 @@ def test_in_place_writes_proofs_and_names_partial_goals(
     path.write_text(PARTLY)
     done = treewright_here(
         "prove", f"Partly.lean{names}", "--in-place", "--no-refute", "--simulations", "3",
+        "--no-strategies",
         "--run-id", "r",
     )  # fmt: skip
     assert done.returncode == 1, done.stderr

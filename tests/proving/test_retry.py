@@ -127,7 +127,15 @@ def test_a_retry_killed_in_the_middle_gives_the_same_trace(
     tmp_path: Path, treewright_here: Program
 ) -> None:
     written(tmp_path)
-    flags = ["prove", "Tape.lean:flip_flip", "--batch", "1", "--no-refute", "--run-id"]
+    flags = [
+        "prove",
+        "--no-strategies",
+        "Tape.lean:flip_flip",
+        "--batch",
+        "1",
+        "--no-refute",
+        "--run-id",
+    ]
     treewright_here(*flags, "whole", cwd=tmp_path)
     runs = tmp_path / ".treewright/proof_runs"
     trace = runs / "killed" / "trace.jsonl"
@@ -244,7 +252,9 @@ def test_an_open_lemma_of_an_imported_module_is_left_out_too(
         Base=TAPE.rpartition("theorem flip_flip")[0],
         Top="import Foo.Base\ntheorem flip_flip (t : Tape) : t.flip.flip = t := by\n  sorry\n",
     )
-    done = treewright_here("prove", "Foo/Top.lean", "--no-refute", "--json", cwd=root)
+    done = treewright_here(
+        "prove", "--no-strategies", "Foo/Top.lean", "--no-refute", "--json", cwd=root
+    )
     (goal,) = json.loads(done.stdout)["goals"]
     assert goal["status"] == "proved", (goal, done.stderr)
     assert "rests on `flip_eq`, which is not proved" in done.stderr
