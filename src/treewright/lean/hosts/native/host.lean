@@ -3076,8 +3076,9 @@ def perform (op : String) (json : Json) : M (List (String × Json)) := do
     | .error notes => return [("env", .null), ("messages", notesJson notes), ("imports", imports)]
   | "elaborate" => opElaborate json
   | "start" => opStart json
-  | "tactic" => runTactic ((numberField? json "state").getD 0) (textField json "text") ((numberField? json "heartbeats").getD 0)
-    (textsField json "without")
+  | "tactic" =>
+    let heartbeats := (numberField? json "heartbeats").getD 0
+    runTactic ((numberField? json "state").getD 0) (textField json "text") heartbeats (textsField json "without")
   | "focus" =>
     let indices := (listField json "goals").filterMap (·.getNat?.toOption)
     report (← focus ((numberField? json "state").getD 0) indices) #[]
