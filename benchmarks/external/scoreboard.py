@@ -342,7 +342,7 @@ def open_prover(
     settings = Settings(
         simulations=options.simulations,
         step_timeout=options.step_seconds,
-        sources=SourceSettings(known=True),
+        sources=SourceSettings(known=True, strategies=True),
         axioms=tuple(allowed),
     )
     host, _ = open_lean(choose(options.lean, None, sandbox=False), None, _say)
