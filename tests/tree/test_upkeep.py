@@ -86,7 +86,7 @@ def test_spending_before_a_kill_is_counted(toy: ToyRepository, tmp_path) -> None
         '"usage":{"input_tokens":1000,"output_tokens":50}}\'\n',
     )
     script = (
-        "from treewright.tree.agents import presets, cli_output\nimport msgspec, sys\n"
+        "from treewright.tree.agents import presets\nimport msgspec, sys\n"
         "p = presets.PRESETS['claude']\nimport dataclasses\n"
         f"presets.PRESETS['claude'] = dataclasses.replace(p, editing=('sh', {str(agent)!r}))\n"
         "from treewright.cli.main import main\nmain()"
