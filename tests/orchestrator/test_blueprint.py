@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -12,6 +12,7 @@ import pytest
 
 from tests.orchestrator.test_ledger import attempt
 from treewright.kernel.errors import UsageError
+from treewright.lean.hosts.wasm.home import LeanHome
 from treewright.lean.session.host_session import HostSession
 from treewright.lean.verify.replayer import Replayer
 from treewright.lean.verify.verdict import Verdict
@@ -116,9 +117,17 @@ def test_proofs_elsewhere_custom_environments_and_loops(tmp_path: Path) -> None:
         sync.find_entry_file(tmp_path / "nowhere")
 
 
+@pytest.fixture
+def own_lean(home: LeanHome) -> Iterator[HostSession]:
+    """Return a session of its own: one that hundreds of tests have used may run out of bounds."""
+    with HostSession(home) as session:
+        yield session
+
+
 def test_lean_s_word_on_every_declaration(
-    lean: HostSession, replayer: Replayer, project: Path
+    own_lean: HostSession, replayer: Replayer, project: Path
 ) -> None:
+    lean = own_lean
     wanted = sync.declared_names(read(project)) | {"Nat.add_comm"}
     states, problems = inspect_declarations(lean, replayer, project, wanted)
     assert problems == []
