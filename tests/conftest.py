@@ -182,6 +182,10 @@ def home() -> LeanHome:
     return ensure_installed()
 
 
+_MOST_USES = 100
+"""Tests that share one Lean session before it is replaced."""
+
+
 @pytest.fixture(scope="session")
 def lean_session(home: LeanHome) -> Iterator[Callable[[], HostSession]]:
     """Return the worker's session, emptied; start a new one if an earlier test lost it."""
@@ -189,7 +193,13 @@ def lean_session(home: LeanHome) -> Iterator[Callable[[], HostSession]]:
 
     started: list[HostSession] = []
 
+    uses = 0
+
     def give() -> HostSession:
+        nonlocal uses
+        uses += 1
+        if started and uses % _MOST_USES == 0:  # a session that hundreds of tests used may crash
+            started[-1].close()
         if not started or not started[-1].alive:
             started.append(HostSession(home))
         started[-1].reset()
